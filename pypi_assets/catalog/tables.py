@@ -446,6 +446,7 @@ visit_statuses = Table(
     Column("snapshot_id", ForeignKey("snapshots.id")),
     Column("page_status", Text, comment="the project-status of the page"),
     Column("text", Text),
+    Column("worker", Short, comment="who ended a visit that failed, or that came after a failure; null: the others"),
     comment="Append-only; the latest status is the outcome of its visit.",
 )
 

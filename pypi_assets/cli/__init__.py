@@ -66,7 +66,7 @@ _COMMANDS = {
         "scope": ("cli.scope:scope_group", "Follow some projects and their requirements."),
         "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to date with the index."),
         "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
-        "failures": ("cli.failures:failures_group", "List and retry failed reads and visits."),
+        "failures": ("cli.failures:failures_group", "List, show and retry failed reads and visits."),
     },
     "Publish": {
         "dump": ("cli.dump:dump_group", "Write data dumps from the catalog, and Parquet from the dumps."),

@@ -1,4 +1,4 @@
-"""The commands `pypi-assets failures ...`, which list and retry failed reads and visits."""
+"""The commands `pypi-assets failures ...`, which list, show and retry failed reads and visits."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -20,15 +20,19 @@ from pypi_assets.terminal import (
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.failures import FailureGroup, RecordedFailure
+    from pypi_assets.catalog.reports.past_attempts import AttemptedItem
 
 _OUTCOMES = ("error", "gave up", "waiting")
 _NO_FAILURES = "nothing has failed"
+_ATTEMPT_COLUMNS = (
+    *("project", "filename", "attempt", "started_at", "seconds", "outcome", "kind", "text", "worker", "scope"),
+)
 _NONE_MATCH = "no failure matches; see `pypi-assets failures list`"
 
 
 @click.group("failures")
 def failures_group() -> None:
-    """List and retry failed reads and visits.
+    """List, show and retry failed reads and visits.
 
     A visit is the request of a project's page. A read downloads and reads a distribution's file.
     """
@@ -78,6 +82,62 @@ def _group_row(group: "FailureGroup") -> list[object]:
     examples = ", ".join(failure.filename or failure.project for failure in group.examples)
     counts = [group.outcomes.get(outcome, 0) for outcome in _OUTCOMES]
     return [group.kind, group.count, *counts, examples]
+
+
+@command("show", "requests-2.32.3.tar.gz", group=failures_group)
+@click.argument("name", metavar="FILE")
+@click.option("--project", help="The project of FILE, if the file's name does not begin with the project's.")
+@row_output
+def failures_show_command(name: str, project: str | None, output: Output) -> None:
+    """List all attempts of one file or page, the oldest first, also the one that succeeded.
+
+    FILE is a file's name, URL or SHA-256, or a release as NAME==VERSION. With the name of a project, list the visits of
+    its page. Attempts are kept for as long as PYPI_ASSETS_READ_ATTEMPTS_KEPT_DAYS and PYPI_ASSETS_VISITS_KEPT_DAYS.
+    """
+    from pypi_assets.catalog.reports.past_attempts import attempted_items
+    from pypi_assets.lookup.catalog_hints import unknown_project_hints
+    from pypi_assets.settings import load_settings
+
+    settings = load_settings()
+    with existing_catalog(settings) as catalog, catalog.read() as connection:
+        items = attempted_items(connection, name, settings.max_attempts, project)
+        hints = [] if items else list(unknown_project_hints(connection, name))
+    if output.as_json:
+        print_json([_item_to_json(item) for item in items])
+    else:
+        rows = [_attempt_row(item, attempt) for item in items for attempt in _item_to_json(item)["attempts"]]
+        print_rows(_ATTEMPT_COLUMNS, rows, output)
+    for item in items:
+        print_message(_summary(item))
+    for message in () if items else (f"the catalog has no file, hash, release or project {name}", *hints):
+        print_message(message)
+
+
+def _item_to_json(item: "AttemptedItem") -> dict[str, Any]:
+    attempts = [asdict(attempt) | {"started_at": local_time(attempt.started_at)} for attempt in item.attempts]
+    times = {"next_due": local_time(item.next_due), "succeeded_at": local_time(item.succeeded_at)}
+    return asdict(item) | times | {"attempts": attempts}
+
+
+def _attempt_row(item: "AttemptedItem", attempt: dict[str, Any]) -> dict[str, Any]:
+    seconds = attempt["seconds"]
+    shown = {"seconds": None if seconds is None else round(seconds, 3)}
+    return {"project": item.project, "filename": item.filename} | attempt | shown
+
+
+def _summary(item: "AttemptedItem") -> str:
+    """Return a sentence about the state of the item, and one about attempts that are not in the log."""
+    subject = item.filename or f"the page of {item.project}"
+    if item.next_due is not None:
+        left = counted(item.attempts_remaining, "attempt")
+        state = f"waiting for its next attempt at {local_time(item.next_due)}, {left} remaining"
+    elif item.has_succeeded:
+        state = f"succeeded at {local_time(item.succeeded_at)}"
+    else:
+        state = item.outcome
+    setting = f"PYPI_ASSETS_{'READ_ATTEMPTS' if item.filename else 'VISITS'}_KEPT_DAYS"
+    deleted = f"; earlier attempts are not in the log, which {setting} limits" if item.deleted else ""
+    return f"{subject}: {state}, {counted(item.failed, 'failed attempt')}{deleted}"
 
 
 @command("retry", '--kind "corrupt archive" --project requests', group=failures_group)

@@ -322,7 +322,7 @@ def _record(connection: Connection, judged: Sequence[_JudgedVisit], known: _Know
     )
     reached = {one.task.project.id: _reached(one) for one in ordered if _is_success(one.verdict)}
     cleared = clear_exhausted(connection, reached)
-    verdicts = [one.verdict for one in ordered]
+    verdicts = [replace(one.verdict, worker=one.task.worker) for one in ordered]
     record_verdicts(connection, verdicts, now, is_explained=known.is_all, shows_through=known.through)
     _keep_aside(connection, verdicts, now)
     finish_visits(

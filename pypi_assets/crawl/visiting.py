@@ -69,7 +69,12 @@ class _Visiting:
                 limit=limit,
             )
             ids = begin_visits(
-                connection, [task.project.id for task in tasks], visit_kind(self._workload), self._workload, now
+                connection,
+                [task.project.id for task in tasks],
+                visit_kind(self._workload),
+                self._workload,
+                now,
+                {task.project.id: task.taken_from for task in tasks if task.taken_from is not None},
             )
             return [[(task, ids[task.project.id])] for task in tasks]
 

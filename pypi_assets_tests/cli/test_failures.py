@@ -63,6 +63,50 @@ def test_failures_are_listed_and_retried(commands: Commands, index: ServedIndex)
     assert len(commands.json("lookup", "files", "hidden")) == 1
 
 
+def test_all_attempts_of_a_file_and_a_page_are_shown(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, broken = index.wheel("demo", "1.0"), index.raw("demo-2.0-py3-none-any.whl", b"no zip")
+    index.faults = lambda request: Response(status_code=503) if "demo-1.0" in request.url.path else None
+    commands.done("crawl", "full")
+    index.faults = None
+    commands.done("failures", "retry", "--kind", "transient")
+    index.faults = lambda request: Response(status_code=503) if request.url.path.endswith("/demo/") else None
+    index.wheel("demo", "3.0")
+    commands.done("crawl", "incremental")
+    index.faults = None
+    commands.done("failures", "retry")
+
+    [item] = commands.json("failures", "show", wheel)
+    assert (item["kind"], item["project"], item["filename"], item["outcome"]) == ("read", "demo", wheel, "data")
+    assert [one["outcome"] for one in item["attempts"]] == ["gave up", "data"]
+    failed, succeeded = item["attempts"]
+    assert (failed["kind"], "503" in failed["text"], succeeded["kind"]) == ("transient", True, None)
+    assert failed["worker"] != succeeded["worker"]
+    assert (succeeded["bytes_fetched"] > 0, succeeded["seconds"] > 0) == (True, True)
+    assert failed["started_at"] <= succeeded["started_at"] <= item["succeeded_at"]
+    [same] = commands.json("failures", "show", item["sha256"])
+    assert same == item
+    released = commands.json("failures", "show", "demo==2.0")
+    assert [(one["filename"], one["outcome"], one["succeeded_at"]) for one in released] == [(broken, "error", None)]
+    assert released[0]["attempts"][0]["kind"] == "corrupt archive"
+
+    [page] = commands.json("failures", "show", "Demo")
+    outcomes = [one["outcome"] for one in page["attempts"]]
+    assert (page["kind"], outcomes[0], outcomes[-1], page["outcome"]) == ("visit", "full", "full", "full")
+    assert "failed" in outcomes
+    workers = [one["worker"] is not None for one in page["attempts"]]
+    assert workers == [False, *[True] * (len(outcomes) - 1)]
+
+    shown = commands.done("failures", "show", wheel)
+    rows = [line.split("\t") for line in shown.stdout.splitlines()]
+    assert [(row[1], row[2], row[5]) for row in rows] == [(wheel, "1", "gave up"), (wheel, "1", "data")]
+    assert unnamed(shown.stderr, wheel, "1") == []
+    unknown = commands.done("failures", "show", "unknown-1.0.tar.gz")
+    assert (unknown.stdout, unnamed(unknown.stderr, "unknown-1.0.tar.gz")) == ("", [])
+    assert commands.json("failures", "show", "unknown") == []
+
+
 @pytest.mark.nightly
 def test_visit_of_killed_retry_is_done_by_the_next_retry(commands: Commands, index: ServedIndex) -> None:
     index.wheel("hidden", "1.0")

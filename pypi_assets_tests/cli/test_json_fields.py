@@ -50,6 +50,7 @@ def test_json_fields_are_unchanged(
     run("crawl full")
     run("failures list")
     run("failures list", "--project", "broken")
+    run("failures show", "broken")
     index.faults = None
     run("failures retry")
     run("scope create", "mine", "demo")

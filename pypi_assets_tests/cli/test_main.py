@@ -328,6 +328,7 @@ READING = [
     ("admin", "where", "demo"),
     ("admin", "ranges"),
     ("failures", "list"),
+    ("failures", "show", "demo"),
     ("admin", "metrics"),
     ("admin", "inspect", "--from-extract", "demo-1.0.tar.gz"),
     ("lookup", "module", "demo"),

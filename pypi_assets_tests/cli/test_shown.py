@@ -78,6 +78,7 @@ RUNS: dict[str, list[list[str]]] = {
     "admin report removals": [[], ["--within", XML_TEXT]],
     "admin report solvability": [[], ["--day", XML_TEXT]],
     "failures list": [[], *(["--project", *project] for project in PROJECTS), ["--kind", "visit"], ["--kind", STORED]],
+    "failures show": [*PROJECTS, [BAD], [FILENAME], [f"{FIELDS}==1.0"], [BAD, "--project", XML_TEXT]],
     "failures retry": [[], ["--project", XML_TEXT]],
     "lookup files": [[], *PROJECTS],
     "history": [[*project, *options] for project in PROJECTS for options in ([], ["--all"])],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, Text, bindparam, case, exists, func, insert, select, update
 
 from pypi_assets.catalog.database import at_a_time, lock_rows, storable
 from pypi_assets.catalog.derived.checkpoint import discard_checkpoints
@@ -27,7 +27,7 @@ from pypi_assets.catalog.observed.projects import (
 )
 from pypi_assets.catalog.observed.sightings import SeenNow, StoredSighting, bound_sightings, store_sightings
 from pypi_assets.catalog.observed.snapshots import snapshot_content
-from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended
+from pypi_assets.catalog.observed.visit_statistics import EndedVisit, is_failing, note_ended
 from pypi_assets.catalog.reads.file_counts import counting_files
 from pypi_assets.catalog.reads.read_outcomes import NO_PAGE, ReadOutcome
 from pypi_assets.catalog.tables import (
@@ -65,17 +65,22 @@ _WITHOUT_PAGE = frozenset({VisitStatus.PARTIAL, VisitStatus.FAILED})
 
 
 def begin_visits(
-    connection: Connection, project_ids: Sequence[int], kind: str, workload: str, now: float
+    connection: Connection,
+    project_ids: Sequence[int],
+    kind: str,
+    workload: str,
+    now: float,
+    dead_workers: Mapping[int, str] | None = None,
 ) -> dict[int, int]:
     """Insert one visit for each project, with the status ONGOING. Return the visits' ids by project id.
 
     The caller has claimed these projects for `workload`. If such a project has an ongoing visit, its worker has died,
-    and that visit fails.
+    and that visit fails. `dead_workers` has the worker by project id, if it is known.
     """
     if not project_ids:
         return {}
     lock_rows(connection, projects, projects.c.id.in_(project_ids))
-    _end_abandoned(connection, project_ids, workload, now)
+    _end_abandoned(connection, project_ids, workload, now, dead_workers or {})
     last = _last_visits(connection, project_ids)
     rulesets = versions_in_force(connection, project_ids)
     rows = connection.execute(
@@ -100,7 +105,9 @@ def begin_visits(
     return entered
 
 
-def _end_abandoned(connection: Connection, project_ids: Sequence[int], workload: str, now: float) -> None:
+def _end_abandoned(
+    connection: Connection, project_ids: Sequence[int], workload: str, now: float, workers: Mapping[int, str]
+) -> None:
     has_ended = exists().where(visit_statuses.c.visit_id == visits.c.id, visit_statuses.c.status != VisitStatus.ONGOING)
     for ids in at_a_time(project_ids):
         abandoned = connection.execute(
@@ -108,9 +115,8 @@ def _end_abandoned(connection: Connection, project_ids: Sequence[int], workload:
                 visits.c.project_id.in_(ids), visits.c.workload == workload, ~has_ended
             )
         ).all()
-        rows = [
-            {"visit_id": row.id, "at": now, "status": VisitStatus.FAILED, "text": ABANDONED_VISIT} for row in abandoned
-        ]
+        failure = {"at": now, "status": VisitStatus.FAILED, "text": ABANDONED_VISIT}
+        rows = [failure | {"visit_id": row.id, "worker": workers.get(row.project_id)} for row in abandoned]
         if rows:
             connection.execute(insert(visit_statuses), rows)
             note_ended(connection, [EndedVisit(row.project_id, VisitStatus.FAILED, False) for row in abandoned], now)
@@ -136,6 +142,8 @@ class VisitVerdict:
 
     If the verdict is not `is_conclusive`, the visit failed, and the state of the project does not change. The visit is
     repeated at `due_at` (unix seconds) if it is not None.
+
+    `worker` is recorded if this visit or the one before it failed. Most visits succeed at once, so the log stays small.
     """
 
     visit_id: int
@@ -147,6 +155,7 @@ class VisitVerdict:
     text: str | None = None
     is_conclusive: bool = True
     due_at: float | None = None
+    worker: str | None = None
 
 
 class UnexplainedPageError(Exception):
@@ -248,7 +257,7 @@ def explain_entering(connection: Connection, project_ids: Sequence[int], through
 
 
 def _append_statuses(
-    connection: Connection, verdicts: Iterable[VisitVerdict], now: float, shows_through: int | None
+    connection: Connection, verdicts: Sequence[VisitVerdict], now: float, shows_through: int | None
 ) -> dict[int, StoredSighting]:
     """Append one status to each visit, or two if the page that was seen is too old.
 
@@ -274,9 +283,18 @@ def _append_statuses(
             )
         if verdict.status in _WITHOUT_PAGE or not verdict.is_conclusive:
             text = None if verdict.text is None else storable(verdict.text)
-            failed.append({"visit_id": verdict.visit_id, "at": now, "status": verdict.status, "text": text})
+            failed.append(
+                {
+                    "visit_id": verdict.visit_id,
+                    "at": now,
+                    "status": verdict.status,
+                    "text": text,
+                    "worker": verdict.worker,
+                }
+            )
     snapshot_ids, new = store_sightings(connection, seen, now)
     if seen:
+        workers = {verdict.visit_id: verdict.worker for verdict in verdicts}
         rows = [
             {
                 "visit_id": one.visit_id,
@@ -286,10 +304,13 @@ def _append_statuses(
                 "seen_through": one.seen_through,
                 "snapshot_id": snapshot_ids[one.project_id],
                 "page_status": one.page_status,
+                "of_project": one.project_id,
+                "by_worker": workers[one.visit_id],
             }
             for one in seen
         ]
-        connection.execute(insert(visit_statuses), rows)
+        recovers = case((is_failing(bindparam("of_project")), bindparam("by_worker", type_=Text)))
+        connection.execute(insert(visit_statuses).values(worker=recovers), rows)
     if failed:
         connection.execute(insert(visit_statuses), failed)
     return new

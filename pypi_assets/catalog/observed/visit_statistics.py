@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, case, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, case, exists, func, literal_column, select
 
 from pypi_assets.catalog.database import at_a_time, upsert
 from pypi_assets.catalog.observed.followed import follows_all
@@ -129,6 +129,11 @@ def note_ended(connection: Connection, ended: Collection[EndedVisit], now: float
             "pace": new.pace,
         },
     )
+
+
+def is_failing(project_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return the condition that the last visit of a project failed."""
+    return exists().where(visit_statistics.c.project_id == project_id, _FAILING)
 
 
 def visit_facts(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, VisitFacts]:

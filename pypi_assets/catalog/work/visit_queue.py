@@ -76,7 +76,7 @@ class VisitTask:
 
     The list of projects with the serial `listed_at` shows the project with `min_serial` as its last serial; the list
     with the serial `unlisted_at` lacks it. Both are None if the visit comes from no list. `was_gone`: the last answer
-    was a 404.
+    was a 404. `taken_from` is the dead worker whose expired claim this one replaces.
     """
 
     workload: str
@@ -89,6 +89,7 @@ class VisitTask:
     listed_at: int | None = None
     unlisted_at: int | None = None
     was_gone: bool = False
+    taken_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +310,7 @@ def claim_visits(
             listed_at=row.listed_at,
             unlisted_at=row.unlisted_at,
             was_gone=row.was_gone,
+            taken_from=row.claimed_by,
         )
         tasks.append(task)
     return tasks

@@ -334,6 +334,7 @@ def upgrade() -> None:
         Column("snapshot_id", ForeignKey("snapshots.id")),
         Column("page_status", Text),
         Column("text", Text),
+        Column("worker", Short),
     )
     Table(
         "sightings",
