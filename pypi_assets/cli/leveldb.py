@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,7 +172,15 @@ def leveldb_fetch_command(dataset: str, version: int | None, folder: Path, as_js
             f"there is no version {version} of {dataset} in {storage.url}: see `pypi-assets leveldb list`"
         )
     published = read_published(storage, dataset, version or versions[-1])
-    fetched = fetch_version(storage, published, folder, settings.leveldbs_dir)
+    with terminal.progress_shown() as report:
+        numbers, total = count(1), len(published.manifest.files)
+        fetched = fetch_version(
+            storage,
+            published,
+            folder,
+            settings.leveldbs_dir,
+            copied=lambda _: report(Progress(f"{dataset} files", next(numbers), total)),
+        )
     if as_json:
         print_json(asdict(fetched))
         return

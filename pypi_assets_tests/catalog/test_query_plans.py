@@ -35,6 +35,7 @@ from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_status import about_known, read_followed, work_done
 from pypi_assets.catalog.reports.failures import failed_reads_of_range
 from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
+from pypi_assets.catalog.reports.past_attempts import attempted_items
 from pypi_assets.catalog.reports.past_pages import FilePlace, is_hidden_now, page_at, past_files
 from pypi_assets.catalog.reports.past_visits import compare_visits
 from pypi_assets.catalog.reports.project_history import read_history
@@ -201,6 +202,9 @@ def test_statements_per_project_or_range_use_an_index(catalog: Catalog, tmp_path
             assert list(requiring_releases(catalog, index.serial, "project1")) == []
             [row, *_] = project_rows_at(catalog, index.serial, "project1")
             assert files_with_sha256(catalog, index.serial, str(row["sha256"]))
+            with catalog.read() as connection:
+                for subject in (row["filename"], row["sha256"], f"project1=={row['version']}", "project1"):
+                    assert [item for item in attempted_items(connection, str(subject), 50) if item.attempts]
             for is_safe in (False, True):
                 page = page_at(catalog, index.serial, "project2", is_safe=is_safe)
                 assert page

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, literal_column, or_, select
 
 from pypi_assets.catalog.database import storable
 from pypi_assets.catalog.derived.visits import SUCCESSFUL, VisitStatus
@@ -123,7 +123,7 @@ def _named_files(connection: Connection, subject: str, project: str | None) -> S
     """Return the rows of the files that `subject` names."""
     of_project = [] if project is None else [projects.c.normalized == canonicalize_name(project)]
     if match := _SHA256.fullmatch(subject):
-        return _files(connection, [_has_hash(match[1].lower()), *of_project])
+        return _files(connection, [_has_hash(connection, match[1].lower()), *of_project])
     name, is_release, version = subject.partition("==")
     if is_release:
         is_named = projects.c.normalized == canonicalize_name(name.strip()), releases.c.version == version.strip()
@@ -136,9 +136,12 @@ def _named_files(connection: Connection, subject: str, project: str | None) -> S
     return _files(connection, [distributions.c.filename == filename, *of_project])
 
 
-def _has_hash(sha256: str) -> ColumnElement[bool]:
-    earlier = select(past_generations.c.distribution_id).where(past_generations.c.sha256 == sha256)
-    return or_(distributions.c.sha256 == sha256, distributions.c.id.in_(earlier))
+def _has_hash(connection: Connection, sha256: str) -> ColumnElement[bool]:
+    """Return the condition that a file has these bytes, or had them before the index overwrote it."""
+    had = select(past_generations.c.distribution_id).where(past_generations.c.sha256 == sha256)
+    overwritten = sorted(connection.scalars(had))
+    has = distributions.c.sha256 == sha256
+    return or_(has, distributions.c.id.in_(overwritten)) if overwritten else has
 
 
 def _filename(subject: str) -> str:
@@ -265,6 +268,7 @@ def _workers(connection: Connection, project: CatalogProject) -> dict[int, str]:
 def _queued_visits(connection: Connection, project: CatalogProject) -> Sequence[Row[Any]]:
     """Return the pending visits of a project, the next one first."""
     c = visit_queue.c
-    is_pending = c.project_id == project.id, c.state == TaskState.TODO
-    query: Select[Any] = select(c.workload, c.attempts, c.first_failed_at, c.due_at, c.claimed_by).where(*is_pending)
+    is_pending = literal_column(f"visit_queue.state = '{TaskState.TODO}'")  # without a parameter, for a partial index
+    columns = (c.workload, c.attempts, c.first_failed_at, c.due_at, c.claimed_by)
+    query: Select[Any] = select(*columns).where(c.project_id == project.id, is_pending)
     return connection.execute(query.order_by(c.due_at, c.workload)).all()

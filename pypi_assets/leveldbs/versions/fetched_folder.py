@@ -8,7 +8,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,13 +53,18 @@ class FetchedFolder:
 
 
 def fetch_version(
-    storage: Storage, published: PublishedVersion, folder: Path, cache_dir: Path | None = None
+    storage: Storage,
+    published: PublishedVersion,
+    folder: Path,
+    cache_dir: Path | None = None,
+    *,
+    copied: Callable[[str], object] = str,
 ) -> FetchedFolder:
     """Make `folder` a LevelDB with the records of a version, and its manifest as `_VERSION.json`.
 
     The version is written next to the folder and renamed at the end, so a killed process leaves the folder as it was,
     or none. A folder that was fetched before is replaced, unless it is unchanged or open. Files of a remote storage are
-    downloaded through the cache in `cache_dir`.
+    downloaded through the cache in `cache_dir`. `copied` is called with the name of each file.
 
     Raises FetchError if the folder has other files or is open, and LeveldbDamagedError if a file does not match the
     manifest.
@@ -75,7 +80,7 @@ def fetch_version(
         state = _state(folder, published)
         if state is FetchState.FETCHED:
             new = working / "new"
-            copy_published(storage, published, new, cache_dir)
+            copy_published(storage, published, new, cache_dir, copied=copied)
             (new / VERSION_NAME).write_bytes(storage.get(f"{published.path}/{MANIFEST_NAME}"))
             _swap(folder, new, working / "old")
         return _fetched(folder, published, state)
