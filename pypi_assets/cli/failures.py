@@ -27,6 +27,8 @@ _NO_FAILURES = "nothing has failed"
 _ATTEMPT_COLUMNS = (
     *("project", "filename", "attempt", "started_at", "seconds", "outcome", "kind", "text", "worker", "scope"),
 )
+_DONE = {"data": "read", "full": "visited"}
+"""Words for the outcomes of successful attempts."""
 _NONE_MATCH = "no failure matches; see `pypi-assets failures list`"
 
 
@@ -132,7 +134,8 @@ def _summary(item: "AttemptedItem") -> str:
         left = counted(item.attempts_remaining, "attempt")
         state = f"waiting for its next attempt at {local_time(item.next_due)}, {left} remaining"
     elif item.has_succeeded:
-        state = f"succeeded at {local_time(item.succeeded_at)}"
+        done = _DONE.get(item.outcome, item.outcome.replace("_", " "))
+        state = f"{done} at {local_time(item.succeeded_at)}"
     else:
         state = item.outcome
     setting = f"PYPI_ASSETS_{'READ_ATTEMPTS' if item.filename else 'VISITS'}_KEPT_DAYS"

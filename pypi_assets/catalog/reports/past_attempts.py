@@ -38,8 +38,7 @@ READ = "read"
 _MOST_PARTS = 50
 """A project's name has at most this many parts between hyphens."""
 _SHA256 = re.compile(r"(?:sha256[:=])?([0-9a-f]{64})", re.IGNORECASE)
-SUCCESSFUL_OUTCOMES = frozenset({ReadOutcome.DATA, ReadOutcome.UNSUPPORTED, *SUCCESSFUL})
-"""The outcomes of attempts after which there is no further one: nothing was wrong with them."""
+_SUCCESSFUL = frozenset({ReadOutcome.DATA, *SUCCESSFUL})
 _FAILED = frozenset({*FAILED, ABANDONED, VisitStatus.FAILED, VisitStatus.PARTIAL})
 _UNENDED = frozenset({VisitStatus.CREATED, VisitStatus.ONGOING})
 
@@ -92,7 +91,7 @@ class AttemptedItem:
     @property
     def has_succeeded(self) -> bool:
         """Whether the last attempt succeeded."""
-        return self.outcome in SUCCESSFUL_OUTCOMES
+        return self.outcome in _SUCCESSFUL
 
     @property
     def failed(self) -> int:
@@ -198,7 +197,7 @@ def _attempted_file(connection: Connection, row: Row[Any], max_attempts: int) ->
         ongoing = Attempt(row.attempts + 1, None, None, VisitStatus.ONGOING, None, None, row.claimed_by)
         attempts.append(ongoing)
     is_waiting = row.first_failed_at is not None
-    has_succeeded = row.outcome in SUCCESSFUL_OUTCOMES
+    has_succeeded = row.outcome in _SUCCESSFUL
     return AttemptedItem(
         kind=READ,
         project=row.name,
@@ -268,7 +267,8 @@ def _workers(connection: Connection, project: CatalogProject) -> dict[int, str]:
 def _queued_visits(connection: Connection, project: CatalogProject) -> Sequence[Row[Any]]:
     """Return the pending visits of a project, the next one first."""
     c = visit_queue.c
-    is_pending = literal_column(f"visit_queue.state = '{TaskState.TODO}'")  # without a parameter, for a partial index
+    # without a parameter, so that the partial index is used
+    is_pending: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.TODO}'")
     columns = (c.workload, c.attempts, c.first_failed_at, c.due_at, c.claimed_by)
     query: Select[Any] = select(*columns).where(c.project_id == project.id, is_pending)
     return connection.execute(query.order_by(c.due_at, c.workload)).all()

@@ -46,8 +46,8 @@ def tried(catalog: Catalog, reads: Reads, worker: str, now: float, *outcomes: Re
         FinishedRead(
             id_,
             outcome,
-            error_kind=None if outcome == ReadOutcome.UNSUPPORTED else "transient",
-            error_text=None if outcome == ReadOutcome.UNSUPPORTED else "503",
+            error_kind=None if outcome == ReadOutcome.DATA else "transient",
+            error_text=None if outcome == ReadOutcome.DATA else "503",
             due_at=now + 1,
             started_at=now,
             seconds=0.5,
@@ -76,14 +76,14 @@ def test_attempts_of_a_file_are_listed_up_to_its_success(catalog: Catalog):
     reads.claim("two", 20.0, 1)
     [item] = shown(catalog, "demo-1.0.tar.gz")
     assert item.attempts == (first, Attempt(2, None, None, "ongoing", None, None, "two"))
-    tried(catalog, reads, "three", 20.0 + LEASE_S, ReadOutcome.UNSUPPORTED)
+    tried(catalog, reads, "three", 20.0 + LEASE_S, ReadOutcome.DATA)
     [item] = shown(catalog, "demo-1.0.tar.gz")
     assert item.attempts == (
         first,
         Attempt(2, None, None, "abandoned", WORKER_DIED, None, "two", None, 0, 0),
-        Attempt(3, 30.0, 0.5, "unsupported", None, None, "three", None, 7, 2),
+        Attempt(3, 30.0, 0.5, "data", None, None, "three", None, 7, 2),
     )
-    assert (item.outcome, item.succeeded_at, item.failed, item.has_succeeded) == ("unsupported", 30.0, 2, True)
+    assert (item.outcome, item.succeeded_at, item.failed, item.has_succeeded) == ("data", 30.0, 2, True)
     assert (item.next_due, item.attempts_remaining, item.deleted) == (None, 0, 0)
 
     for left, deleted in ((3, 2), (4, 1)):  # no attempt is left: at least the success is missing
@@ -220,9 +220,9 @@ def test_any_attempts_are_listed_in_their_order(tmp_path_factory, steps):
                 assert reads.claim(worker, now, 1) == reads.items
                 claimer = worker
                 continue
-            outcome = ReadOutcome.PENDING if step == "fails" else ReadOutcome.UNSUPPORTED
+            outcome = ReadOutcome.PENDING if step == "fails" else ReadOutcome.DATA
             tried(catalog, reads, worker, now, outcome)
-            expected.append(("failed" if step == "fails" else "unsupported", worker, number))
+            expected.append(("failed" if step == "fails" else "data", worker, number))
             number, is_queued, claimer = number + 1, step == "fails", ""
     [item] = shown(catalog, "demo-1.0.tar.gz")
     found = [(one.outcome, str(one.worker), one.attempt) for one in item.attempts]
