@@ -466,6 +466,11 @@ sightings = Table(
         Serial,
         comment="the page shows no change beyond this serial; null: the ends of the next ranges are the limit",
     ),
+    Column(
+        "not_before",
+        Time,
+        comment="of a page beyond the stored events: what it changed is of after this time; null: unknown",
+    ),
     Index(None, "project_id", "seen_through"),
     Index(None, "project_id", "page_serial"),
     comment="Pages as they were seen, without repetitions. File states are derived from them and from events.",
@@ -507,6 +512,11 @@ visit_statistics = Table(
         nullable=False,
         server_default=text("10"),
         comment="at its last visit, one change was expected in 2 ** pace hours",
+    ),
+    Column(
+        "unshown_since",
+        Time,
+        comment="a list shows changes of after this time that no page has shown; 0: of any time; null: there are none",
     ),
     Index(None, "last_visited_at", "project_id"),
     Index(None, "pace", "last_visited_at", "project_id"),

@@ -53,7 +53,7 @@ from pypi_assets.catalog.work.finished_workloads import (
     queue_again,
     queue_done,
 )
-from pypi_assets.catalog.work.full_crawls import require_all_followed, require_followable
+from pypi_assets.catalog.work.full_crawls import require_followable
 from pypi_assets.catalog.work.listed_projects import exact_again_from
 from pypi_assets.catalog.work.read_queue import is_read_pending
 from pypi_assets.catalog.work.revisits import abandoned_visits, queue_revisits, revisit_soon
@@ -120,8 +120,6 @@ def allocate_next_ranges(
     observe(crawler, everything=everything)
     through = query_changelog(crawler, partial(_store_new_events, crawler, changelog_pages), again=True)
     if through is None:
-        with catalog.read() as connection:
-            require_all_followed(connection, crawler.selection)
         return allocate_listed_ranges(crawler, list_pause_s)
 
     def allocate(connection: Connection, end: int) -> list[SerialRange]:

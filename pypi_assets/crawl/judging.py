@@ -43,6 +43,10 @@ _WORK_OF_A_VISIT = 20
 """The cost of a visit besides the files of its page, measured in files."""
 _CACHED_404_S = 600.0
 """The longest time that a cache may serve a 404, in seconds, with a large margin."""
+_CACHED_PAGE_S = 600.0
+_CACHED_PAGE_PAUSE_S = 120.0
+"""The page of a project that a list lacks is requested again for at least 600 seconds, first after 120, then after 240
+and 480. It takes few requests, since a truncated list can lack many projects."""
 _FAULTS_OF_DATA = (DataError, IntegrityError, ArithmeticError, LookupError, TypeError, ValueError, zlib.error)
 """Errors that storing a project raises because of its data, and not because the database fails."""
 
@@ -170,6 +174,8 @@ def _judge(
             stale = StaleError(
                 f"the page is of serial {serial}, older than the event at {task.min_serial}", crawler.index.index_url
             )
+            if task.unlisted_at is not None:
+                return _judge_unlisted(crawler, fetched, page, stale)
             return _postpone_or_exhaust(crawler, fetched, stale, page)  # the page is still true as of its own serial
         case NotOnIndexError() as gone:
             explained_at = _explanation(task, explained)
@@ -190,6 +196,22 @@ def _judge(
         case NotModified():  # a visit sends no ETag
             error = TransientError("304 to an unconditional request", crawler.index.index_url)
             return _postpone_or_exhaust(crawler, fetched, error)
+
+
+def _judge_unlisted(crawler: Crawler, fetched: Fetched, page: ProjectPage, stale: StaleError) -> _JudgedVisit:
+    """Return the verdict on an unchanged page of a project that a list lacks.
+
+    A cache may serve the page of a removed project, so it is requested again for ten minutes. A page that stays is
+    believed: the list was wrong. If the project is really removed, the next list lacks it too.
+    """
+    task, now = fetched.task, crawler.catalog.clock()
+    since = task.first_failed_at
+    if since is not None and now >= crawler.failing_since(since, now) + _CACHED_PAGE_S:
+        text = f"list {task.unlisted_at} lacks the project, but its page has not changed"
+        verdict = VisitVerdict(fetched.visit_id, task.project, VisitStatus.FULL, page, text=text, shows_all=False)
+        return _JudgedVisit(task, verdict)
+    due_at = now + _CACHED_PAGE_PAUSE_S * 2.0 ** min(task.attempts, 2)
+    return _postponed_or_exhausted(fetched, stale, due_at, page)
 
 
 def _explanation(task: VisitTask, explained: Mapping[int, int]) -> int | None:

@@ -44,9 +44,9 @@ from pypi_assets.crawl.fetching import choose_file_origin
 from pypi_assets.crawl.keeping import KeptCounts, keep_missing_files
 from pypi_assets.crawl.listers import query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
+from pypi_assets.crawl.simple_lister import listed_serial
 from pypi_assets.crawl.stored_events import store_all_events
 from pypi_assets.crawl.visiting import visit_workload
-from pypi_assets.index.urls import redact
 from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.states import STATES
 
@@ -74,8 +74,8 @@ class ScopeResult:
 def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
     """Create a scope, and queue visits of its roots. On an empty catalog, pin the index's last serial.
 
-    The list of projects is not requested, unless the catalog is empty and the index has none of the first roots. Raises
-    CatalogError as `create_scope` does, and if the index has no changelog.
+    The list of projects is requested only if the changelog is off, or if the catalog is empty and the index has none of
+    the first roots. Raises CatalogError as `create_scope` does, and RefusedError if a list has no serial.
     """
     catalog, index = crawler.catalog, crawler.index
     with catalog.read() as connection:
@@ -85,11 +85,7 @@ def start_scope(crawler: Crawler, plan: ScopePlan) -> Scope:
         catalog.transact(partial(begin_counter, instance=index.index_url, now=catalog.clock()))
     serial = crawler.patiently(lambda: query_changelog(crawler, index.last_serial, again=True))
     if serial is None:
-        raise CatalogError(
-            f"a scope follows the changelog, which is off at {redact(index.changelog_url)}: try again when it answers,"
-            " with PYPI_ASSETS_LISTER=auto; if the index has no changelog, PYPI_ASSETS_LISTER=pages polls its pages"
-        )
-
+        serial = crawler.patiently(partial(listed_serial, crawler))
     scope = catalog.transact(
         partial(create_scope, plan=plan, serial=serial, index_url=index.index_url, now=catalog.clock())
     )
@@ -297,7 +293,7 @@ def settle_workload(crawler: Crawler, workload: str) -> bool:
     were any.
 
     A page may be newer than its serial, so the events up to the index's last serial are stored first. These events may
-    change files, so new reads may be pending afterwards.
+    change files, so new reads may be pending afterwards. While the changelog is off, projects are settled without them.
     """
     catalog = crawler.catalog
     with catalog.read() as connection:

@@ -240,6 +240,8 @@ def _nothing_due(catalog: Catalog) -> str:
         return (
             f"events after serial {reached} wait for more events, or until PYPI_ASSETS_RANGE_MIN_AGE_S seconds are over"
         )
+    if through < reached:
+        return f"the list of projects has shown nothing new since serial {reached}; it is compared every half hour"
     return f"there are no events after serial {reached}"
 
 

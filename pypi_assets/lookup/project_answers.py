@@ -301,8 +301,9 @@ class HistoryEntry(TypedDict):
 
     `kind` is the action of an event, the cause of a change without an event, or `visit`. `live` and `away` list the
     files that became live or stopped being live. `yanked` and `unyanked` list the files that were yanked or unyanked
-    while live. `epoch` is the epoch of the serial, or None if the serial is not complete. An observed event happened
-    between `not_before` and `at`.
+    while live. `epoch` is the epoch of the serial, or None if the serial is not complete. An observed event, and a
+    change of the kind `listed`, happened between `not_before` and `at`; `possible_kinds` are the actions that explain
+    the latter, if it was a single one.
     """
 
     serial: int
@@ -320,6 +321,7 @@ class HistoryEntry(TypedDict):
     unyanked: list[str]
     epoch: int | None
     not_before: str | None
+    possible_kinds: list[str]
 
 
 class LiveFileResult(TypedDict):

@@ -1,6 +1,8 @@
 """Following by the project list alone: exact serials, and the meaning of a missing list entry."""
 
 from contextlib import nullcontext
+from random import Random
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -8,14 +10,17 @@ from sqlalchemy import select
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.file_history import LISTED
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
+from pypi_assets.catalog.observed.looks import LIST_AGE_S
+from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.publications.dump_registry import DumpError, open_full_dump
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.reports.moments import answerable_serial
+from pypi_assets.catalog.reports.project_history import read_history
 from pypi_assets.catalog.tables import changes
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_incremental, crawl_range
-from pypi_assets.crawl.simple_lister import allocate_listed_ranges
+from pypi_assets.crawl.simple_lister import LIST_PAUSE_S, allocate_listed_ranges
 from pypi_assets.index.errors import RefusedError
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add
 from pypi_assets_tests.naming import naming
@@ -175,3 +180,91 @@ def test_project_missed_by_the_list_is_read_once_its_events_are_stored(auto: Fol
     crawl_incremental(auto.crawler)
     assert auto.live() == index.shown[index.serial]
     assert {fact[6] for fact in auto.data()} == {"data"}
+
+
+def test_project_that_a_list_loses_keeps_its_files_if_its_page_stays(auto: Follower) -> None:
+    index = auto.index
+    add(index, "demo")
+    add(index, "lost")
+    crawl_full(auto.crawler)
+    index.trouble = REFUSED
+    add(index, "demo", "2.0")
+    with index.iter_listing() as (serial, listed):
+        index.listing = (serial, [project for project in listed if project.name != "lost"])
+    before = auto.now
+    [result] = crawl_incremental(auto.crawler)
+    assert auto.now - before < 3_600
+    assert (result.visits.done, result.visits.exhausted) == (2, 0)
+    assert auto.live() == index.shown[index.serial]
+    assert not auto.answerable(index.serial)  # the list says otherwise
+    index.listing = None
+    add(index, "demo", "3.0")
+    crawl_incremental(auto.crawler)
+    assert auto.live() == index.shown[index.serial]
+    assert auto.answerable(index.serial)
+
+
+def test_list_that_lacks_very_many_projects_counts_only_if_a_later_list_lacks_them_too(
+    auto: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pypi_assets.crawl.simple_lister.MOST_LOST", 2)
+    index = auto.index
+    for number in range(6):
+        add(index, f"demo{number}")
+    crawl_full(auto.crawler)
+    index.trouble, auto.lister = REFUSED, SIMPLE
+    updated = add(index, "demo0", "2.0")
+    with index.iter_listing() as (serial, listed):
+        whole = list(listed)
+    index.listing = (serial, whole[:1])
+    assert crawl_incremental(auto.crawler) == []
+    assert auto.listers() == [None]
+    assert len(auto.notified) == 1
+    index.listing = (serial, whole)
+    assert len(crawl_incremental(auto.crawler)) == 1
+    assert auto.live() == index.shown[index.serial]
+    for number in range(1, 6):
+        index.do("remove-project", f"demo{number}")
+    index.listing = None
+    assert crawl_incremental(auto.crawler) == []  # the earlier list that lacked them was not confirmed
+    auto.now += LIST_PAUSE_S - 1
+    assert crawl_incremental(auto.crawler) == []
+    auto.now += 1
+    assert len(crawl_incremental(auto.crawler)) == 1
+    assert auto.live() == {("demo0-1.0-py3-none-any.whl", False), (updated, False)}
+
+
+def test_change_after_failed_visit_has_no_later_first_time(auto: Follower) -> None:
+    """The list shows a change at once, and its page only later: the change is not of after the list in between."""
+    index = auto.index
+    add(index, "demo")
+    add(index, "other")
+    crawl_full(auto.crawler)
+    index.trouble, auto.lister = REFUSED, SIMPLE
+    add(index, "other", "2.0")
+    auto.now += 10_000
+    crawl_incremental(auto.crawler)
+    first_look = auto.now
+    auto.now += 10_000
+    added, added_at = add(index, "demo", "2.0"), auto.now
+    index.stale, index.random = {"demo"}, Oldest()
+    auto.now += 10_000
+    crawl_incremental(auto.crawler)
+    assert (added, False) not in auto.live()
+    index.stale = set()
+    auto.now += 10_000
+    add(index, "other", "3.0")
+    crawl_incremental(auto.crawler)
+    with auto.catalog.read() as connection:
+        project = find_project(connection, "demo")
+        assert project is not None
+        [item] = [one for one in read_history(connection, project) if added in one.live]
+    assert item.not_before == first_look - LIST_AGE_S < added_at
+    assert item.at == auto.now
+
+
+class Oldest(Random):
+    """Chooses the oldest page."""
+
+    def choice(self, seq: Any) -> Any:
+        return seq[0]

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, select, upd
 from pypi_assets.catalog.counters import add_counts
 from pypi_assets.catalog.database import at_a_time, insert_missing, lock_rows, sent_rows, sent_values, upsert
 from pypi_assets.catalog.derived.checkpoint import StoredCheckpoint, store_checkpoints
-from pypi_assets.catalog.derived.file_history import UNEXPLAINED
+from pypi_assets.catalog.derived.file_history import LISTED, UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import (
     UNSEEN,
     ChangeRow,
@@ -216,32 +216,38 @@ def _log_changes(connection: Connection, logged: Iterable[ChangeRow]) -> None:
 def _log_explained(connection: Connection, folded: Iterable[FoldedProject], updates: Iterable[ProjectUpdate]) -> None:
     """Replace the cause of logged unexplained changes for which there is now an event.
 
+    Listed changes are replaced once the events up to their serials are stored. One that no event explains is
+    unexplained from then on.
+
     It checks all files that were folded, even if their intervals do not change: an older event can explain a change at
     its present serial. A change that remains unexplained here is settled by the next checkpoint, and later folds do not
     return to it.
     """
-    causes: dict[int, tuple[int, dict[int, str]]] = {}
+    causes: dict[int, tuple[int, int, dict[int, str]]] = {}
     for one, project in zip(folded, updates, strict=True):
         settled = -1 if one.inputs.checkpoint is None else one.inputs.checkpoint.serial
         for file in project.files:
             if file.stored is not None:
-                causes[file.id] = settled, {change.serial: change.cause for change in file.history.changes}
+                found = {change.serial: change.cause for change in file.history.changes}
+                causes[file.id] = settled, one.inputs.events_through, found
     if not causes:
         return
     sent = sent_values(connection, changes.c.distribution_id, sorted(causes))
     rows = connection.execute(
         select(changes).select_from(sent).join(changes, changes.c.distribution_id == sent.c.value)
     )
-    explained = {}
+    explained, were_unexplained = {}, 0
     for row in rows:
-        settled, found = causes[row.distribution_id]
+        settled, through, found = causes[row.distribution_id]
         cause = found.get(row.serial, CORRECTED)
-        if row.cause == UNEXPLAINED and row.serial > settled and cause != UNEXPLAINED:
+        is_known = row.cause == UNEXPLAINED or (row.cause == LISTED and row.serial <= through)
+        if is_known and row.serial > settled and cause != row.cause:
             explained[row.id] = ChangeRow(row.distribution_id, row.serial, cause, row.logged_serial)
+            were_unexplained += row.cause == UNEXPLAINED
     for ids in at_a_time(sorted(explained)):
         connection.execute(delete(changes).where(changes.c.id.in_(ids)))
-    log_changes(connection, [change._asdict() for change in explained.values()])
-    add_counts(connection, {UNEXPLAINED_CHANGES: -len(explained)})
+    add_counts(connection, {UNEXPLAINED_CHANGES: -were_unexplained})
+    _log_changes(connection, explained.values())
 
 
 def _release_ids(connection: Connection, updates: Iterable[ProjectUpdate]) -> dict[tuple[int, str], int]:

@@ -17,6 +17,7 @@ from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.ledger.epochs import note_changed_files
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.followed import versions_in_force
+from pypi_assets.catalog.observed.looks import changed_after
 from pypi_assets.catalog.observed.projects import (
     CatalogProject,
     ShownName,
@@ -140,6 +141,8 @@ class VisitVerdict:
     `explained_at` is the serial of the event that explains a 404. The visit shows all events of the project up to
     `true_through`, including events that are not stored yet; None if this is unknown.
 
+    `shows_all` is False if a list has shown a change of the project that the page does not show.
+
     If the verdict is not `is_conclusive`, the visit failed, and the state of the project does not change. The visit is
     repeated at `due_at` (unix seconds) if it is not None.
 
@@ -156,6 +159,17 @@ class VisitVerdict:
     is_conclusive: bool = True
     due_at: float | None = None
     worker: str | None = None
+    shows_all: bool = True
+
+    @property
+    def page_serial(self) -> int | None:
+        """Return the serial of the page; for a 404, the serial of the event or the list that explains it."""
+        return self.explained_at if self.page is None else self.page.last_serial
+
+    @property
+    def is_seen(self) -> bool:
+        """Check whether the visit saw the project's page, or that it has none."""
+        return self.page is not None or (self.status == VisitStatus.NOT_FOUND and self.is_conclusive)
 
 
 class UnexplainedPageError(Exception):
@@ -192,7 +206,9 @@ def record_verdicts(
     lock_rows(connection, projects, projects.c.id.in_([verdict.project.id for verdict in verdicts]))
     shown = [ShownName(page.name, page.last_serial) for page in pages.values() if page.name is not None]
     renamed = rename_projects(connection, shown) if shown else {}
-    seen = _append_statuses(connection, verdicts, now, shows_through)
+    through = events_through(connection)
+    beyond = [one.project.id for one in verdicts if one.is_seen and _reaches(one) > through]
+    seen = _append_statuses(connection, verdicts, now, through, shows_through, changed_after(connection, beyond))
     if conclusive:
         unexplained = recompute(connection, [verdict.project for verdict in conclusive], pages, seen) & pages.keys()
         if unexplained and not is_explained:
@@ -201,7 +217,13 @@ def record_verdicts(
     note_statuses(connection, [verdict.project for verdict in conclusive], pages, seen)
     _exhaust_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
     ended = [
-        EndedVisit(verdict.project.id, verdict.status, verdict.status in SUCCESSFUL, verdict.due_at)
+        EndedVisit(
+            verdict.project.id,
+            verdict.status,
+            verdict.status in SUCCESSFUL,
+            verdict.due_at,
+            shows_all=verdict.project.id in beyond and verdict.status in SUCCESSFUL and verdict.shows_all,
+        )
         for verdict in verdicts
     ]
     note_ended(connection, ended, now)  # after the state is locked, in the same order as when events are stored
@@ -257,28 +279,33 @@ def explain_entering(connection: Connection, project_ids: Sequence[int], through
 
 
 def _append_statuses(
-    connection: Connection, verdicts: Sequence[VisitVerdict], now: float, shows_through: int | None
+    connection: Connection,
+    verdicts: Sequence[VisitVerdict],
+    now: float,
+    through: int,
+    shows_through: int | None,
+    since: Mapping[int, float],
 ) -> dict[int, StoredSighting]:
     """Append one status to each visit, or two if the page that was seen is too old.
 
-    Store the new sightings, and return them by project id.
+    Store the new sightings, and return them by project id. Events are stored up to `through`. `since` has the times of
+    `changed_after`.
     """
-    through = events_through(connection)
     seen: list[SeenNow] = []
     failed: list[dict[str, Any]] = []
     for verdict in verdicts:
-        if verdict.page is not None or (verdict.status == VisitStatus.NOT_FOUND and verdict.is_conclusive):
-            page = verdict.page
-            page_serial = verdict.explained_at if page is None else page.last_serial
+        if verdict.is_seen:
+            page, page_serial = verdict.page, verdict.page_serial
             seen.append(
                 SeenNow(
                     project_id=verdict.project.id,
                     visit_id=verdict.visit_id,
                     page_serial=page_serial,
-                    seen_through=max(through, page_serial or 0, verdict.true_through or 0),
+                    seen_through=max(through, _reaches(verdict)),
                     content=snapshot_content(() if page is None else page.files),
                     page_status=None if page is None else storable(page.status),
                     shows_through=shows_through,
+                    not_before=since.get(verdict.project.id),
                 )
             )
         if verdict.status in _WITHOUT_PAGE or not verdict.is_conclusive:
@@ -314,6 +341,11 @@ def _append_statuses(
     if failed:
         connection.execute(insert(visit_statuses), failed)
     return new
+
+
+def _reaches(verdict: VisitVerdict) -> int:
+    """Return the serial up to which the visit shows the project."""
+    return max(verdict.page_serial or 0, verdict.true_through or 0)
 
 
 def _exhaust_unseen(connection: Connection, verdicts: Sequence[VisitVerdict]) -> None:

@@ -105,6 +105,12 @@ def last_listed(connection: Connection, instance: str) -> tuple[int | None, floa
     return known.get("serial"), known.get("ended_at")
 
 
+def last_accepted_look(connection: Connection) -> float | None:
+    """Return when the lister `simple` last compared a whole list that counts (unix seconds); None if it never did."""
+    states = connection.scalars(select(lister_states.c.state).where(lister_states.c.lister == SIMPLE))
+    return max((at for state in states if (at := json.loads(state).get("looked_at")) is not None), default=None)
+
+
 def known_file_origin(connection: Connection) -> str | None:
     """Return the stored origin of files, such as `https://files.example.org`.
 

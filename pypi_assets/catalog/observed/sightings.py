@@ -32,7 +32,8 @@ class SeenNow:
 
     `page_serial` is the page's own serial; for a 404, the serial of the event that explains it, or None. Events are
     stored up to `seen_through`. The page shows no change beyond `shows_through`; None if this is unknown. `content` is
-    the page's snapshot. `page_status` is None for a 404.
+    the page's snapshot. `page_status` is None for a 404. `not_before` is the time (unix seconds) after which the
+    changes on a page beyond the stored events happened; None if it is unknown.
     """
 
     project_id: int
@@ -42,6 +43,7 @@ class SeenNow:
     content: bytes
     page_status: str | None
     shows_through: int | None = None
+    not_before: float | None = None
 
 
 class StoredSighting(NamedTuple):
@@ -112,6 +114,7 @@ def store_sightings(
             "snapshot_id": snapshot_ids[one.project_id],
             "page_status": one.page_status,
             "shows_through": one.shows_through,
+            "not_before": one.not_before,
         }
         for one in new
     ]

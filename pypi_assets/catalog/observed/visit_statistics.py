@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, case, exists, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, case, exists, func, literal_column, select, update
 
 from pypi_assets.catalog.database import at_a_time, upsert
 from pypi_assets.catalog.observed.followed import follows_all
@@ -34,12 +34,16 @@ _FAILING: ColumnElement[bool] = literal_column("last_outcome IN ('failed', 'part
 
 @dataclass(frozen=True, slots=True)
 class EndedVisit:
-    """The outcome of a visit. `due_at` is the time of its retry; None if it is not retried."""
+    """The outcome of a visit. `due_at` is the time of its retry; None if it is not retried.
+
+    `shows_all` is set if the project's page is as new as the list of projects, so that no listed change is left.
+    """
 
     project_id: int
     outcome: str
     is_success: bool
     due_at: float | None = None
+    shows_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,8 @@ def note_ended(connection: Connection, ended: Collection[EndedVisit], now: float
     No other transaction may end visits of these projects at the same time.
     """
     known = visit_statistics.c
-    changes = _change_times(connection, sorted(visit.project_id for visit in ended))
+    ended = sorted(ended, key=lambda visit: visit.project_id)
+    changes = _change_times(connection, [visit.project_id for visit in ended])
     upsert(
         connection,
         visit_statistics,
@@ -115,7 +120,7 @@ def note_ended(connection: Connection, ended: Collection[EndedVisit], now: float
                 "next_due_at": visit.due_at,
                 "pace": changes.get(visit.project_id, NO_CHANGES).pace(now),
             }
-            for visit in sorted(ended, key=lambda visit: visit.project_id)
+            for visit in ended
         ],
         key=("project_id",),
         update=lambda new: {
@@ -129,6 +134,9 @@ def note_ended(connection: Connection, ended: Collection[EndedVisit], now: float
             "pace": new.pace,
         },
     )
+    for ids in at_a_time([visit.project_id for visit in ended if visit.shows_all]):
+        shown = known.project_id.in_(ids), known.unshown_since.is_not(None)
+        connection.execute(update(visit_statistics).where(*shown).values(unshown_since=None))
 
 
 def is_failing(project_id: ColumnElement[int]) -> ColumnElement[bool]:

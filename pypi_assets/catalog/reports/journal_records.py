@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, and_, exists, select
 
 from pypi_assets.catalog.database import at_a_time, bare_rows, sent_values
+from pypi_assets.catalog.derived.file_history import LISTED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS, intervals_of_files
@@ -35,6 +36,7 @@ from pypi_assets.catalog.reports.journal_format import (
     normalized_name,
     numbered,
 )
+from pypi_assets.catalog.reports.listed_times import listed_times
 from pypi_assets.catalog.tables import (
     broken_entries,
     changes,
@@ -231,6 +233,7 @@ def _files(connection: Connection, serials: SerialRange) -> Iterator[Record]:
         yanked = intervals_of_files(connection, yanked_intervals, ids)
         facts = _facts(connection, ids)
         times = Times.of(connection, {file.serial for file in some})
+        listed = listed_times(connection, {(file.project_id, file.serial) for file in some if file.cause == LISTED})
         followed = {} if is_all else _followed(connection, {file.project_id for file in some})
         for file in some:
             of_live = _until(live.get(file.distribution_id, ()), file.logged_serial)
@@ -238,6 +241,9 @@ def _files(connection: Connection, serials: SerialRange) -> Iterator[Record]:
             kind = _kind(file, of_live, of_yanked)
             record = file_record(file, kind, times.seconds[file.serial])
             record["cause"] = file.cause
+            if file.cause == LISTED and (time := listed.get((file.project_id, file.serial))) is not None:
+                record["at"] = int(time.at)
+                record["not_before"] = None if time.not_before is None else int(time.not_before)
             if (found := times.events.get(file.serial)) is not None and found[0] == file.project_id:
                 record["event"] = {"serial": file.serial, "action": found[1]}
             if kind == FileKind.CORRECTED:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Table, exists, func, select
 
 from pypi_assets.catalog.database import Catalog, CatalogError, storable
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans
+from pypi_assets.catalog.reports.listed_times import crawled_at, first_look_after, look_before
 from pypi_assets.catalog.tables import (
     catalog_state,
     distributions,
@@ -96,10 +97,13 @@ _DISORDER = 100_000
 def serial_at(connection: Connection, moment: datetime, complete: int) -> int | None:
     """Return the greatest serial up to `complete` such that no event up to it is later than `moment`.
 
-    Return None if the first known event is later, or if no event is known and no full crawl had begun by then. It takes
-    about twenty statements.
+    Where only the list of projects was followed, the serial is that of the last list that was compared by then, since
+    later changes may be of a later time. Return None if the first known event is later, or if no event is known and no
+    full crawl had begun by then. It takes about twenty statements.
     """
     seconds = moment.timestamp()
+    look = first_look_after(connection, seconds, complete)
+    complete = complete if look is None else look
     later = _some_later(connection, seconds, complete)
     around = events.c.serial.between(later - _DISORDER, later)
     first = connection.scalar(select(func.min(events.c.serial)).where(around, events.c.timestamp > seconds))
@@ -111,14 +115,22 @@ def serial_at(connection: Connection, moment: datetime, complete: int) -> int | 
 
 
 def time_of(connection: Connection, serial: int) -> datetime | None:
-    """Return the time of the last event up to `serial`; None if no event is known."""
+    """Return the time of the last event up to `serial`; None if no event is known.
+
+    Where only the list of projects was followed, it is the time of the look that showed the serial: the last event was
+    not later. Without any events, the first look is the full crawl.
+    """
     query = select(events.c.timestamp).where(events.c.serial <= serial).order_by(events.c.serial.desc()).limit(1)
     seconds = connection.scalar(query)
-    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)
+    look = look_before(connection, serial)
+    if seconds is None and look is None and not connection.scalar(select(exists(select(events.c.serial)))):
+        look = crawled_at(connection, serial)
+    known = [float(one) for one in (seconds, look) if one is not None]
+    return datetime.fromtimestamp(max(known), UTC) if known else None
 
 
 def first_answered_time(connection: Connection, exact_from: int) -> datetime | None:
-    """Return the first whole second that means a serial of at least `exact_from`; None if no event is known."""
+    """Return the first whole second that means a serial of at least `exact_from`; None if no time is known."""
     query = select(events.c.timestamp).order_by(events.c.serial).limit(1)
     first = time_of(connection, exact_from)
     seconds = connection.scalar(query) if first is None else first.timestamp()
@@ -189,7 +201,8 @@ def serial_of(catalog: Catalog, moment: Moment | None) -> int:
     """Return the serial at which a question about `moment` is answered; None means the complete serial.
 
     A time means the greatest serial such that no event up to it is later. Raises InexactSerialError if the catalog is
-    not exact there, or if the time is in the future or before the first known event.
+    not exact there, or if the time is in the future or before the first known event. For a span that only the list of
+    projects showed, a time means the last list before it.
     """
     if moment is None or isinstance(moment, int):
         return answerable_serial(catalog, moment)

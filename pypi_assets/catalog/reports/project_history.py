@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from sqlalchemy import Connection, select
 
-from pypi_assets.catalog.derived.file_history import BASELINE, UNEXPLAINED
+from pypi_assets.catalog.derived.file_history import BASELINE, LISTED, UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.project_state import Interval
 from pypi_assets.catalog.derived.stored_files import intervals_of_projects
@@ -23,6 +23,7 @@ from pypi_assets.catalog.observed.followed import FOLLOWED, UNFOLLOWED, answered
 from pypi_assets.catalog.observed.observations import seen_without
 from pypi_assets.catalog.observed.projects import CORRECTED, CatalogProject
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE
+from pypi_assets.catalog.reports.listed_times import listed_times
 from pypi_assets.catalog.reports.past_visits import PastVisit, past_visits
 from pypi_assets.catalog.tables import (
     changes,
@@ -45,14 +46,15 @@ _NAMED = 5
 _CAUSES = {
     BASELINE: "existed before the first known event",
     UNEXPLAINED: "changed on the page, although no event explains it",
+    LISTED: "changed between two looks at the list of projects, at the latest at this serial",
     CORRECTED: "was recorded differently before",
     READ_LATE: "read after this serial had been dumped",
     FOLLOWED: "followed from here on: dumps contain it",
     UNFOLLOWED: "no longer followed: dumps do not contain it any more",
     REPLACED: "replaced by other content under the same name",
 }
-_ONCE = frozenset({BASELINE, UNEXPLAINED})
-_NEXT_TO_AN_EVENT = frozenset({UNEXPLAINED, CORRECTED})
+_ONCE = frozenset({BASELINE, UNEXPLAINED, LISTED})
+_NEXT_TO_AN_EVENT = frozenset({UNEXPLAINED, LISTED, CORRECTED})
 _ACTIONS = frozenset(action.value for action in Action)
 
 
@@ -84,9 +86,10 @@ class HistoryItem:
     event or the log names. `live` and `away` are the files that became live or ceased to be; `yanked` and `unyanked`
     are files that were live before and after. An upload has the `outcome` of reading the file, and the kind of its
     `error`; a visit has its number, its `outcome` and the text of its `error`. `epoch` is the epoch of the serial; None
-    beyond the complete serial, which has no answers yet. `not_before` is for events of observed indexes: the event
-    happened after this time (unix seconds) and before `at`; None if `at` is its own time, or if nothing was seen
-    before.
+    beyond the complete serial, which has no answers yet. `not_before` is for events of observed indexes, and for the
+    kind `listed`: the change happened after this time (unix seconds) and before `at`; None if `at` is its own time, or
+    if nothing was seen before. `possible_kinds` are the actions that explain a change of the kind `listed`, if it was a
+    single one.
     """
 
     serial: int
@@ -104,6 +107,7 @@ class HistoryItem:
     unyanked: tuple[str, ...] = ()
     epoch: int | None = None
     not_before: float | None = None
+    possible_kinds: tuple[str, ...] = ()
 
 
 def build_history(
@@ -164,14 +168,17 @@ def read_history(connection: Connection, project: CatalogProject) -> list[Histor
     complete = complete_serial(connection)
     known = epochs_of(connection, {entry.serial for entry in entries if entry.serial <= complete})
     without = seen_without(connection, {entry.serial for entry in entries})
-    return [
-        replace(
-            entry,
-            epoch=known.get(entry.serial),
-            not_before=None if entry.kind == VISIT or entry.at is None else without.get(entry.serial),
-        )
-        for entry in entries
-    ]
+    listed = listed_times(connection, {(project.id, entry.serial) for entry in entries if entry.kind == LISTED})
+    found = []
+    for entry in entries:
+        entry = replace(entry, epoch=known.get(entry.serial))
+        if entry.kind == LISTED and (times := listed.get((project.id, entry.serial))) is not None:
+            kinds = times.possible_kinds(entry.live, entry.away, entry.yanked, entry.unyanked)
+            entry = replace(entry, at=times.at, not_before=times.not_before, possible_kinds=kinds)
+        elif entry.kind != VISIT and entry.at is not None:
+            entry = replace(entry, not_before=without.get(entry.serial))
+        found.append(entry)
+    return found
 
 
 def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
@@ -193,7 +200,7 @@ def _cause(causes: set[str], event: Action | None) -> str:
     """Return why an interval of a file began or ended, from the file's log at the serial and the event there."""
     if event is not None and event not in NO_FILE_CHANGE and (event.value in causes or not causes & _NEXT_TO_AN_EVENT):
         return event.value
-    return next((cause for cause in (UNEXPLAINED, BASELINE, CORRECTED) if cause in causes), UNEXPLAINED)
+    return next((cause for cause in (UNEXPLAINED, LISTED, BASELINE, CORRECTED) if cause in causes), UNEXPLAINED)
 
 
 def _event_entries(

@@ -143,7 +143,8 @@ def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int,
 
     It is the latest of these serials: the one since which the project's events are known, the end of an earlier time in
     which it was followed, the last event before its first page that hid files, and the end of a file that vanished
-    before it could be read, since that file was live and unread until then.
+    before it could be read, since that file was live and unread until then. A page beyond the stored events proves
+    nothing about serials before its own.
     """
     of_file = live_intervals.join(distributions, distributions.c.id == live_intervals.c.distribution_id)
     of_file = of_file.join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
@@ -153,10 +154,14 @@ def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int,
         or_(projects.c.page_serial.is_(None), events.c.serial <= projects.c.page_serial),
     )
     followed, project_id = followed_intervals.c, distributions.c.project_id
+    through = events_through(connection)
     found: dict[int, int] = {}
     for ids in at_a_time(project_ids):
         for query in (
             select(projects.c.id, projects.c.known_since).where(projects.c.id.in_(ids)),
+            select(projects.c.id, projects.c.page_serial).where(
+                projects.c.id.in_(ids), projects.c.page_serial > through
+            ),
             select(followed.project_id, func.max(followed.end))
             .where(followed.project_id.in_(ids), followed.end.is_not(None))
             .group_by(followed.project_id),

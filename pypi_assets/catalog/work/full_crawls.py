@@ -212,14 +212,11 @@ def selected_names(connection: Connection) -> frozenset[str]:
 
 
 def require_all_followed(connection: Connection, selection: Selection) -> None:
-    """Raise CatalogError if scopes decide which projects are followed, except for a selection by PYPI_ASSETS_PROJECTS.
-
-    The list of all projects is not requested for such a catalog.
-    """
+    """Raise CatalogError if scopes decide which projects are followed, unless PYPI_ASSETS_PROJECTS selects them."""
     if not selection.names and not follows_all(connection):
         raise CatalogError(
-            "this catalog follows scopes, so the list of all projects is not requested: this needs the changelog"
-            " (PYPI_ASSETS_LISTER=xmlrpc), or a full crawl of the whole index (`pypi-assets crawl full`)"
+            "this catalog follows scopes, and an audit compares all projects: run a full crawl of the whole index first"
+            " (`pypi-assets crawl full`)"
         )
 
 

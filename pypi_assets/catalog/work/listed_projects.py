@@ -10,12 +10,14 @@ from pypi_assets.catalog.database import at_a_time, lock_rows, upsert
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, allocate_range, lock_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.events import changed_projects, events_through
+from pypi_assets.catalog.observed.followed import followed_of, follows_all, is_followed
 from pypi_assets.catalog.observed.projects import ShownName, enter_projects, log_renamed, project_ids, rename_projects
 from pypi_assets.catalog.tables import (
     distributions,
     events,
     live_intervals,
     projects,
+    sightings,
     visit_queue,
 )
 from pypi_assets.catalog.work.visit_queue import LISTING, TaskState, queue_visits, range_workload, turns_of
@@ -37,13 +39,20 @@ class ComparedProject:
     listed_serial: int | None
 
 
-def compare_listed(connection: Connection, page: Sequence[ListedProject], list_serial: int) -> list[ComparedProject]:
+def compare_listed(
+    connection: Connection, page: Sequence[ListedProject], list_serial: int, *, only_followed: bool = False
+) -> list[ComparedProject]:
     """Return the projects of one page of the list, which has the serial `list_serial`. New projects are inserted.
 
-    Their `listed_serial` is 0 if the list has no serial for them.
+    Their `listed_serial` is 0 if the list has no serial for them. With `only_followed`, other projects are omitted, and
+    none is inserted, if scopes decide which projects are followed.
     """
     through = events_through(connection)
     listed = {project.normalized: project for project in page}
+    if only_followed and not follows_all(connection):
+        known = project_ids(connection, sorted(listed))
+        followed = followed_of(connection, sorted(known.values()))
+        listed = {name: listed[name] for name, id_ in known.items() if id_ in followed}
     serials = {name: project.last_serial or 0 for name, project in listed.items()}
     new = listed.keys() - project_ids(connection, sorted(listed)).keys()
     # no event lies between a project's last one and the list, so all events above the list's serial are stored later
@@ -77,11 +86,12 @@ def shown_names(listed: Iterable[ListedProject]) -> Iterator[ShownName]:
 def unlisted_projects(
     connection: Connection, is_listed: Callable[[int], bool], list_serial: int
 ) -> list[ComparedProject]:
-    """Return the projects with live files that the list lacks; `is_listed` is called with their ids.
+    """Return the followed projects with live files that the list lacks; `is_listed` is called with their ids.
 
     Projects with a known serial above `list_serial` are skipped: they appeared after the list was made.
     """
-    query = _known_projects().where(has_live_files()).execution_options(yield_per=1_000)
+    is_wanted = has_live_files(), is_followed(connection, projects.c.id)
+    query = _known_projects().where(*is_wanted).execution_options(yield_per=1_000)
     return [
         ComparedProject(row.id, row.shard, row.name, known, None)
         for row in connection.execute(query)
@@ -174,14 +184,20 @@ def exact_again_from(connection: Connection, serials: SerialRange) -> int:
 
 
 def is_any_unseen(connection: Connection, workload: str) -> bool:
-    """Check whether a list had `workload` visit a project, but no page with its listed serial was seen."""
+    """Check whether a list had `workload` visit a project, but the visit did not show it as the list does.
+
+    No page with its listed serial was seen, or an unlisted project still has its page.
+    """
+    last_404 = select(sightings.c.page_status).where(sightings.c.project_id == projects.c.id)
+    last_404 = last_404.order_by(sightings.c.seen_through.desc(), sightings.c.id.desc()).limit(1)
     unseen = (
         select(visit_queue.c.project_id)
         .join(projects, projects.c.id == visit_queue.c.project_id)
         .where(
             visit_queue.c.workload == workload,
-            visit_queue.c.listed_at.is_not(None),
+            or_(visit_queue.c.listed_at.is_not(None), visit_queue.c.unlisted_at.is_not(None)),
             or_(projects.c.page_serial.is_(None), projects.c.page_serial < visit_queue.c.min_serial),
+            or_(visit_queue.c.listed_at.is_not(None), last_404.scalar_subquery().is_not(None)),
         )
     )
     return connection.scalar(unseen.limit(1)) is not None

@@ -348,6 +348,7 @@ def upgrade() -> None:
         Column("snapshot_id", ForeignKey("snapshots.id"), nullable=False),
         Column("page_status", Text),
         Column("shows_through", Serial),
+        Column("not_before", Time),
         Index(None, "project_id", "seen_through"),
         Index(None, "project_id", "page_serial"),
     )
@@ -372,6 +373,7 @@ def upgrade() -> None:
         Column("last_changed_at", Time),
         Column("change_gap_s", Float),
         Column("pace", SmallInteger, nullable=False, server_default=text("10")),
+        Column("unshown_since", Time),
         Index(None, "last_visited_at", "project_id"),
         Index(None, "pace", "last_visited_at", "project_id"),
         Index(
