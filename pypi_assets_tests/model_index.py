@@ -291,7 +291,7 @@ class ModelIndex:
             last = last_usable_serial(page)
 
     @contextmanager
-    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
+    def iter_listing(self, *, newer_than: int | None = None) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
         self._answer()
         serial = max(0, self.serial - self.random.randrange(6)) if self.is_cached else self.serial
         then = [[one for one in entries if one.since <= serial][-1:] for entries in self._listed.values()]

@@ -49,7 +49,7 @@ class ScopedIndex(SilentIndex):
         return filename
 
     @contextmanager
-    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
+    def iter_listing(self, *, newer_than: int | None = None) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
         is_first_answer = not self.has_shown_pages  # until then, only the list shows that the index responds
         assert self.is_listed or is_first_answer, "the list of projects was requested"
         with super().iter_listing() as listing:

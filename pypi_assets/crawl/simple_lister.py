@@ -168,9 +168,10 @@ def allocate_listed_ranges(crawler: Crawler, pause_s: float = 0.0) -> list[Seria
     """
     with crawler.catalog.read() as connection:
         ended_at = read_lister_state(connection, SIMPLE, crawler.index.index_url).content.get("ended_at")
+        known = last_allocated_serial(connection)
     if ended_at is not None and 0 <= crawler.catalog.clock() - ended_at < pause_s:
         return []
-    with crawler.index.iter_listing() as (serial, listed):
+    with crawler.index.iter_listing(newer_than=known) as (serial, listed):
         lister = SimpleLister(crawler, ComparedList(crawler, require_serial(crawler, serial), listed))
         run_lister(crawler, lister)
     if lister.lost:

@@ -176,15 +176,18 @@ class IndexClient:
             )
 
     @contextmanager
-    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
+    def iter_listing(
+        self, *, newer_than: int | None = None
+    ) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
         """Yield the index's last serial (None if it has none) and an iterator over its projects and broken entries.
 
         The list is first downloaded completely into a temporary file. So a slow reader does not occupy a connection,
-        and a truncated list is fetched again before any project is returned.
+        and a truncated list is fetched again before any project is returned. If the headers state a serial up to
+        `newer_than`, the list is not downloaded, and its projects cannot be read.
         """
         with tempfile.TemporaryFile() as body:
-            last_serial = self._transport.retry(lambda: self._fetch_listing(body))
-            yield last_serial, read_listed_projects(body, self.index_url)
+            last_serial, is_whole = self._transport.retry(lambda: self._fetch_listing(body, newer_than))
+            yield last_serial, read_listed_projects(body, self.index_url) if is_whole else self._not_downloaded()
 
     def project_page(self, project: str, *, etag: str | None = None) -> ProjectPage | NotModified:
         """Return the current page of `project`, or NotModified if the page still has the given `etag`.
@@ -331,14 +334,21 @@ class IndexClient:
                 self._changelog_rate.hold(min(error.retry_after_s, LONGEST_PAUSE_S))
             raise
 
-    def _fetch_listing(self, body: BinaryIO) -> int | None:
+    def _not_downloaded(self) -> Iterator[ListedProject]:
+        raise RefusedError("the list of projects is not newer, so it was not downloaded", self.index_url)
+        yield  # so that reading it raises, and not asking for it
+
+    def _fetch_listing(self, body: BinaryIO, newer_than: int | None) -> tuple[int | None, bool]:
+        """Return the serial of the list, and whether it was written to `body`."""
         url = self.index_url
         with self._transport.exchange("GET", url, {"Accept": JSON_ACCEPT}) as response:
             _require_media_type(response, "json", url)
-            _rewrite(body, self._transport.chunks(response, MAX_LISTING_BYTES, url))
             header_serial = _header_serial(response)
+            if newer_than is not None and header_serial is not None and header_serial <= newer_than:
+                return header_serial, False
+            _rewrite(body, self._transport.chunks(response, MAX_LISTING_BYTES, url))
         body_serial = read_listing_serial(body, url)
-        return header_serial if body_serial is None else body_serial
+        return (header_serial if body_serial is None else body_serial), True
 
     def _fetch_project_page(self, project: str, url: str, etag: str | None) -> ProjectPage | NotModified:
         headers = {"Accept": JSON_ACCEPT} | ({"If-None-Match": etag} if etag else {})

@@ -104,9 +104,12 @@ class PackageIndex(FileSource, Protocol):
         """Yield pages of events with serials above `since`, until a page reaches `until` or no events are left."""
 
     def iter_listing(
-        self,
+        self, *, newer_than: int | None = None
     ) -> AbstractContextManager[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
-        """Return the last serial (None if unknown) and the projects that exist now, with their serials."""
+        """Return the last serial (None if unknown) and the projects that exist now, with their serials.
+
+        A caller reads the projects only if the serial is above `newer_than`, so an older list need not be downloaded.
+        """
 
     def project_page(self, project: str) -> ProjectPage | NotModified:
         """Return a project's page with the serial of the project's last event.

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.replayed_records import (
+    Gap,
     ReplayedRecords,
     ReplayedSpan,
     enter_records,
@@ -78,7 +79,7 @@ class _Position:
     is_dump_read: bool = True
     events_since: int = 0
     exact_from: int = 0
-    gaps: tuple[tuple[int, int], ...] = field(default=())
+    gaps: tuple[Gap, ...] = field(default=())
     chains: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     """For each stream, the generation, and the number and digest of the last manifest of the replayed journal."""
 
@@ -98,7 +99,7 @@ class _Position:
     @classmethod
     def decode(cls, text: str) -> "_Position":
         fields = orjson.loads(text)
-        gaps = tuple((start, until) for start, until in fields.pop("gaps"))
+        gaps = tuple((start, until, at) for start, until, at in fields.pop("gaps"))
         places = fields.pop("chains", {}).items()
         chains = {stream: (generation, number, digest) for stream, (generation, number, digest) in places}
         return cls(Cursor.parse(fields.pop("after")), gaps=gaps, chains=chains, **fields)
@@ -266,8 +267,10 @@ class _Replaying:
             position, span = self.position, (record["serial"], record["until"])
             if span[0] == 1 and not position.dump:
                 self.position = replace(position, exact_from=max(position.exact_from, span[1]))
-            elif span not in position.gaps:
-                self.position = replace(position, gaps=(*position.gaps, span))
+            else:  # two streams have it, and one of them has its time
+                known = {gap[:2]: gap[2] for gap in position.gaps}
+                known[span] = known.get(span) or record.get("at")
+                self.position = replace(position, gaps=tuple((*each, at) for each, at in known.items()))
 
     def count_step(self, serial: int) -> None:
         """Complete a step before the first record of a new serial, if enough records were stored since the last."""

@@ -76,6 +76,7 @@ class _Facts(TypedDict, total=False):
 
 
 class _ObservedRecord(_Placed, _Facts, total=False):
+    at: Number | None
     project: Name | None
     normalized: Name | None
     version: Name

@@ -75,7 +75,7 @@ class SilentIndex(ModelIndex):
     listing: tuple[int | None, list[ListedProject]] | None = None
 
     @contextmanager
-    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
+    def iter_listing(self, *, newer_than: int | None = None) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
         with super().iter_listing() as (serial, listed):
             yield (serial, listed) if self.listing is None else (self.listing[0], iter(self.listing[1]))
 

@@ -109,7 +109,7 @@ class ListedIndex(SilentIndex):
         return max((serial for serial, at in self.times if at <= moment), default=0)
 
     @contextmanager
-    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
+    def iter_listing(self, *, newer_than: int | None = None) -> Iterator[tuple[int | None, Iterator[ListedProject]]]:
         self._answer()
         age = self.random.choice([0.0, self.random.uniform(0.0, LIST_AGE_S)])
         serial = self.serial_at(self.clock() - age)

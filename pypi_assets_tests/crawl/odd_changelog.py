@@ -29,7 +29,9 @@ class OddIndex(SilentIndex):
             yield read_events(raw, since, self.changelog_url)
 
     @contextmanager
-    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
+    def iter_listing(
+        self, *, newer_than: int | None = None
+    ) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
         with super().iter_listing() as (serial, listed):
             yield serial, iter([*self.unlisted, *listed])
 

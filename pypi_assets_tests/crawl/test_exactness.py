@@ -11,10 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
+from starlette.responses import PlainTextResponse
 
 from pypi_assets.catalog.database import Catalog, open_catalog
-from pypi_assets.catalog.ledger.range_ledger import allocate_range, complete_serial, ledger
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC, allocate_range, complete_serial, ledger
 from pypi_assets.catalog.reports.catalog_status import catalog_status
+from pypi_assets.catalog.reports.moments import InexactSerialError, answerable_serial
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals, yanked_intervals
 from pypi_assets.crawl.full_crawl import crawl_full, list_index, read_shards, visit_shards
 from pypi_assets.crawl.incremental_crawl import crawl_incremental, crawl_range, open_ranges
@@ -89,12 +91,39 @@ def test_catalog_equals_the_index_at_each_complete_serial_in_any_order(batches, 
 
 
 @pytest.mark.nightly
-def test_range_with_every_kind_of_event_is_exact(index: ServedIndex, catalog: Catalog):
+@settings(max_examples=examples(5), suppress_health_check=[HealthCheck.too_slow])
+@given(batches=st.lists(st.lists(changes, min_size=1, max_size=8), min_size=2, max_size=5))
+def test_catalog_equals_the_index_at_the_serial_of_each_list(batches):
+    """Without the changelog, the serials between two lists have no answer."""
+    with tempfile.TemporaryDirectory() as folder, served_index(Path(folder)) as index:
+        catalog = open_catalog(sqlite_database(Path(folder, "listed")))
+        crawler = index.crawler(catalog, lister=SIMPLE)
+        index.faults = lambda request: PlainTextResponse("", 404) if request.url.path == "/pypi" else None
+        shown = {}
+        for number, batch in enumerate(batches):
+            for change in batch:
+                do(index, *change)
+            shown[index.serial] = index.shown()
+            crawl_incremental(crawler) if number else crawl_full(crawler)
+            assert live(catalog) == index.shown()
+        for serial in range(min(shown), index.serial + 1):
+            if serial in shown:
+                assert live(catalog, answerable_serial(catalog, serial)) == shown[serial]
+            else:
+                with pytest.raises(InexactSerialError):
+                    answerable_serial(catalog, serial)
+        require_right_counts(catalog)
+        catalog.close()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("lister", [XMLRPC, SIMPLE])
+def test_range_with_every_kind_of_event_is_exact(index: ServedIndex, catalog: Catalog, lister: str):
     for name in ("one", "two", "three", "four", "five", "six"):
         index.wheel(name, "1.0")
         index.sdist(name, "1.0")
         index.wheel(name, "2.0")
-    crawler = index.crawler(catalog)
+    crawler = index.crawler(catalog, lister=lister)
     crawl_full(crawler)
     assert live(catalog) == index.shown()
     baseline, before = index.serial, index.shown()

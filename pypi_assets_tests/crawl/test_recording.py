@@ -6,12 +6,14 @@ import re
 import xmlrpc.client
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.reports.catalog_status import catalog_status
 from pypi_assets.catalog.reports.moments import answerable_serial
@@ -97,6 +99,27 @@ def test_catalog_has_the_files_of_the_pages_after_each_step(tmp_path: Path, star
         assert live(catalog) == shown(STEPS[-1])
         for step in STEPS[start:]:
             assert live(catalog, answerable_serial(catalog, step["serial_after"])) == shown(step), step["event"]
+    catalog.close()
+
+
+@pytest.mark.nightly
+def test_catalog_without_changelog_has_the_files_of_the_pages_after_each_step(tmp_path: Path):
+    """The recorded list is cached once, so its serial can be that of an earlier step."""
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    exchanges: list[dict[str, Any]] = []
+    exact: dict[int, set[tuple[str, bool]]] = {}
+    with recorded_index(tmp_path, catalog, exchanges) as crawler:
+        crawler = replace(crawler, lister=SIMPLE)
+        for number, step in enumerate(STEPS):
+            exchanges[:] = [*step["exchanges"], *RECORDING["files"]]
+            crawl_incremental(crawler) if number else crawl_full(crawler)
+            complete = catalog_status(catalog).complete_serial
+            if complete == step["serial_after"]:
+                assert live(catalog) == shown(step), step["event"]
+                exact[complete] = shown(step)
+        for serial, expected in exact.items():
+            assert live(catalog, answerable_serial(catalog, serial)) == expected
+    assert len(exact) >= len(STEPS) // 2
     catalog.close()
 
 

@@ -139,7 +139,7 @@ def test_list_without_serials_cannot_be_followed(auto: Follower, monkeypatch: py
     add(auto.index, "demo")
     crawl_full(auto.crawler)
     auto.index.trouble = REFUSED
-    monkeypatch.setattr(SilentIndex, "iter_listing", lambda _: nullcontext((None, iter(()))))
+    monkeypatch.setattr(SilentIndex, "iter_listing", lambda _, newer_than: nullcontext((None, iter(()))))
     with pytest.raises(RefusedError):
         crawl_incremental(auto.crawler)
 

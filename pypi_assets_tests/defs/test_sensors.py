@@ -324,3 +324,27 @@ def test_tick_polls_an_index_without_serials(tmp_path: Path) -> None:
         pages.answers = lambda _: None
         pipeline.skipped("new_serial_range")
         pipeline.close()
+
+
+@pytest.mark.nightly
+def test_range_sensor_follows_the_list_without_a_request_to_the_changelog(
+    index: ServedIndex, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    requested: list[str] = []
+    index.faults = lambda request: requested.append(request.url.path)  # type: ignore[func-returns-value]
+    listed = Pipeline(settings_for(index.url, tmp_path / "listed", lister=SIMPLE), pipeline.instance)
+    crawl_full(listed.crawler)
+    begun = index.serial
+    index.wheel("newcomer", "3.0")
+    (key,) = listed.requested("new_serial_range")
+    assert key == f"{begun}-{index.serial}"
+    assert listed.run("incremental_crawl", key).success
+    assert live(listed.catalog) == index.shown()
+    index.wheel("newcomer", "4.0")
+    lists = requested.count("/simple/")
+    listed.skipped("new_serial_range")
+    assert requested.count("/simple/") == lists  # the list is compared once in half an hour
+    listed.ahead_s = 1_801.0
+    assert len(listed.requested("new_serial_range")) == 1
+    assert [path for path in requested if path.startswith("/pypi")] == []
+    listed.close()

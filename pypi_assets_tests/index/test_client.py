@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pypi_assets.index.errors import ContentError, NotOnIndexError, RefusedError, TooLargeError
+from pypi_assets.index.errors import ContentError, NotOnIndexError, PackageIndexError, RefusedError, TooLargeError
 from pypi_assets.index.models import NotModified, ProjectPage
 from pypi_assets.index.rate import Rates
 from pypi_assets_tests.index.clients import (
@@ -277,6 +277,18 @@ def test_truncated_list_is_fetched_again_before_use() -> None:
     ):
         assert isinstance(client.project_page("demo"), ProjectPage)  # no connection is held while the list is read
         assert (last_serial, [project.name for project in projects]) == (7, ["demo"])
+
+
+def test_list_that_is_not_newer_is_not_downloaded() -> None:
+    body = json.dumps({"meta": META, "projects": [{"name": "demo", "_last-serial": 7}]}).encode()
+    listing = Answer(200, body, JSON | {"X-PyPI-Last-Serial": "7"})
+    with answering(listing, listing) as loopback, client_of(loopback) as client:
+        with client.iter_listing(newer_than=7) as (last_serial, projects):
+            assert last_serial == 7
+            with pytest.raises(PackageIndexError):  # never an empty list
+                list(projects)
+        with client.iter_listing(newer_than=6) as (last_serial, projects):
+            assert (last_serial, len(list(projects))) == (7, 1)
 
 
 def test_file_is_complete_after_a_retry() -> None:

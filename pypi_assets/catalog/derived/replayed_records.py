@@ -21,7 +21,7 @@ from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.derived.replayed_changes import changed_serials, renamed_projects, shown_files
 from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.ledger.epochs import note_change, note_changed_projects
-from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial, lock_state
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, RangeState, complete_serial, lock_state
 from pypi_assets.catalog.observed.index_state import EntrySource
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
@@ -409,12 +409,15 @@ def _entry_points(content: Record) -> dict[str, dict[str, str]] | None:
     return found
 
 
+Gap = tuple[int, int, float | None]
+"""A span without known events: its first serial, the first serial after it, and when its list was looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayedSpan:
     """The serials up to `through` that were replayed.
 
-    Events are known above `events_since`, and answers are exact from `exact_from` on, except in the `gaps`. A gap
-    `(start, end)` includes its start, but not its end.
+    Events are known above `events_since`, and answers are exact from `exact_from` on, except in the `gaps`.
     """
 
     index_url: str
@@ -422,7 +425,7 @@ class ReplayedSpan:
     exact_from: int
     through: int
     follows_all: bool
-    gaps: tuple[tuple[int, int], ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
 
 def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> None:
@@ -445,7 +448,8 @@ def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> Non
     events_through = max(span.through, span.events_since)  # the index stream can begin after the end of a replay
     connection.execute(update(catalog_state).values(events_through=events_through, follows_all=span.follows_all))
     begun = complete_serial(connection)
-    gaps = {start - 1: until for start, until in span.gaps if begun <= start - 1 < span.through}
+    gaps = {start - 1: until for start, until, _ in span.gaps if begun <= start - 1 < span.through}
+    looks = {start - 1: at for start, _, at in span.gaps if at is not None}
     edges = sorted({begun, *gaps, span.through})
     done = {"state": RangeState.COMPLETE, "sealed": True, "completed_at": now}
     for start, end in pairwise(edges):
@@ -454,6 +458,8 @@ def finish_replay(connection: Connection, span: ReplayedSpan, now: float) -> Non
             connection.execute(update(serial_ranges).where(c.end == begun).values(end=end, completed_at=now))
             continue
         row: dict[str, Any] = {"start": start, "end": end, "requested_at": now, "exact_from": gaps.get(start)}
+        if start in looks:
+            row |= {"requested_at": looks[start], "lister": SIMPLE}
         connection.execute(insert(serial_ranges).values(**row, **done))
     if span.follows_all and not connection.scalar(select(exists(select(full_crawls.c.id)))):
         row = {"serial": edges[-1], "selection": "[]", "opened_at": now, "listed_at": now, "completed_at": now}

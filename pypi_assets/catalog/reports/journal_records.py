@@ -36,7 +36,7 @@ from pypi_assets.catalog.reports.journal_format import (
     normalized_name,
     numbered,
 )
-from pypi_assets.catalog.reports.listed_times import listed_times
+from pypi_assets.catalog.reports.listed_times import listed_times, looks_at_spans
 from pypi_assets.catalog.tables import (
     broken_entries,
     changes,
@@ -120,7 +120,7 @@ def observed_records(connection: Connection, serials: SerialRange) -> Iterator[R
     yield from _numbered(
         JournalStream.OBSERVED,
         _unanswered(connection, serials),
-        _gaps(connection, serials),
+        _gaps(connection, serials, with_looks=True),
         _notices(connection, serials),
         _files(connection, serials),
     )
@@ -160,11 +160,16 @@ def _unreadable(connection: Connection, serials: SerialRange) -> Iterator[Record
         yield record | {"problem": row.problem, "content": row.content, "digest": row.digest}
 
 
-def _gaps(connection: Connection, serials: SerialRange) -> Iterator[Record]:
-    """Yield a record for each span without known events that begins in the range, at the first serial of the span."""
-    for span in inexact_spans(connection):
-        if span.start + 1 in serials and span.end > span.start + 1:
-            yield new_record(span.start + 1, span.start + 1, GAP, None) | {"until": span.end}
+def _gaps(connection: Connection, serials: SerialRange, *, with_looks: bool = False) -> Iterator[Record]:
+    """Yield a record for each span without known events that begins in the range, at the first serial of the span.
+
+    With `with_looks`, its time is that of the look at the list of projects that the span ends with.
+    """
+    spans = [span for span in inexact_spans(connection) if span.start + 1 in serials and span.end > span.start + 1]
+    looks = looks_at_spans(connection, [span.start for span in spans]) if with_looks else {}
+    for span in spans:
+        at = None if (look := looks.get(span.start)) is None else int(look)
+        yield new_record(span.start + 1, span.start + 1, GAP, at) | {"until": span.end}
 
 
 def _unanswered(connection: Connection, serials: SerialRange) -> Iterator[Record]:

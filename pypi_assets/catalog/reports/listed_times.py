@@ -6,9 +6,8 @@ its page was seen. Several actions can explain it, unless its page tells which.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Select, case, func, or_, select
+from sqlalchemy import Connection, case, func, or_, select
 
 from pypi_assets.catalog.database import at_a_time
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE
@@ -82,12 +81,18 @@ def look_before(connection: Connection, serial: int) -> float | None:
 
     None if the events below `serial` are known.
     """
-    return _newest_look(connection, select(_LOOKED_AT).where(serial_ranges.c.start < serial, *_IS_INEXACT))
-
-
-def _newest_look(connection: Connection, looks: Select[Any]) -> float | None:
+    looks = select(_LOOKED_AT).where(serial_ranges.c.start < serial, *_IS_INEXACT)
     at = connection.scalar(looks.order_by(serial_ranges.c.start.desc()).limit(1))
     return None if at is None else float(at)
+
+
+def looks_at_spans(connection: Connection, starts: Collection[int]) -> dict[int, float]:
+    """Return when the spans without events that begin at `starts` were looked at (unix seconds)."""
+    found: dict[int, float] = {}
+    for some in at_a_time(sorted(starts)):
+        query = select(serial_ranges.c.start, _LOOKED_AT).where(serial_ranges.c.start.in_(some), *_IS_INEXACT)
+        found.update((start, float(at)) for start, at in connection.execute(query))
+    return found
 
 
 def first_look_after(connection: Connection, seconds: float, through: int) -> int | None:

@@ -267,7 +267,11 @@ class ObservedIndex:
             last = last_usable_serial(page)
 
     @contextmanager
-    def iter_listing(self) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
+    def iter_listing(
+        self,
+        *,
+        newer_than: int | None = None,  # noqa: ARG002 - nothing is downloaded
+    ) -> Iterator[tuple[int | None, Iterator[ListedProject | BrokenEntry]]]:
         """Yield the last serial and an iterator over the projects, from the stored state."""
         serial, projects = self._memory.listed()
         wanted = (project for project in projects if not self._projects or project.normalized in self._projects)

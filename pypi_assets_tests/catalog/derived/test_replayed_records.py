@@ -23,6 +23,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_EXTRACTOR
 from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
 from pypi_assets.catalog.reports.catalog_status import count_differences
+from pypi_assets.catalog.reports.listed_times import look_before
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, events, live_intervals
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets_tests.crawl.followers import empty_catalog
@@ -191,10 +192,11 @@ def test_replayed_span_counts_once_finished(catalog: Catalog) -> None:
     with catalog.write() as connection:
         assert has_rows(connection)
         assert complete_serial(connection) == 0
-        span = ReplayedSpan("https://index.example.org/simple/", 2, 1, 10, follows_all=True, gaps=((5, 8),))
+        span = ReplayedSpan("https://index.example.org/simple/", 2, 1, 10, follows_all=True, gaps=((5, 8, 1_000.0),))
         finish_replay(connection, span, 1.0)
         assert (complete_serial(connection), sealed_end(connection)) == (10, 10)
         assert inexact_spans(connection) == [SerialRange(4, 8)]
+        assert (look_before(connection, 4), look_before(connection, 9)) == (None, 1_000.0)
         state = read_state(connection)
         assert (state["events_since"], state["events_through"], state["exact_from"]) == (2, 10, 1)
         finish_replay(connection, ReplayedSpan(span.index_url, 2, 1, 20, follows_all=True), 2.0)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.looks import LIST_AGE_S
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_contents import content_records
 from pypi_assets.catalog.reports.journal_format import Record
@@ -177,6 +178,23 @@ def test_serials_without_events_are_a_gap(follower: Follower) -> None:
         for records in (index_records, observed_records):
             [gap] = [record for record in records(connection, serials) if record["kind"] == "gap"]
             assert (gap["serial"], gap["of_serial"], gap["until"]) == (start + 1, start + 1, index.serial)
+            assert gap["at"] == (int(follower.now) if records is observed_records else None)
+
+
+def test_record_of_listed_change_has_both_times(follower: Follower) -> None:
+    index = follower.index
+    add(index, "demo")
+    crawl_full(follower.crawler)
+    index.trouble = REFUSED
+    start, before = index.serial, follower.now
+    add(index, "demo", "2.0")
+    follower.now += 10_000
+    crawl_incremental(follower.crawler)
+    with follower.catalog.read() as connection:
+        found = observed_records(connection, SerialRange(start, complete_serial(connection)))
+        [record] = [record for record in found if record.get("cause") == "listed"]
+    assert record["at"] == int(follower.now)
+    assert record["not_before"] == int(before - LIST_AGE_S)
 
 
 def test_serials_unknown_to_the_first_crawl_are_a_gap(follower: Follower) -> None:
