@@ -143,8 +143,8 @@ class SimpleLister:
             return {**self._kept, **found, "lossy_since": lossy_since}
         queue_listed(connection, unlisted, self._list.serial)
         self.serials = allocate_listed_range(connection, self._list.serial, now)
-        replace_list(connection, self._list.broken, now)
         note_unshown(connection, [project.id for project in unlisted], self._since)
+        replace_list(connection, self._list.broken, now)
         return {"looked_at": now, **found}
 
     def _is_lossy(self, lost: int) -> bool:

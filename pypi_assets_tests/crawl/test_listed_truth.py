@@ -2,10 +2,13 @@
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 
-from pypi_assets_tests.crawl.listed_truth import KINDS, compare
+from pypi_assets.devindex.history import History
+from pypi_assets_tests.crawl.listed_truth import KINDS, STATES, compare, compare_recorded
+from pypi_assets_tests.devindex.test_contract import do_step, recording
 from pypi_assets_tests.examples import examples
 
 
@@ -18,3 +21,12 @@ def test_random_histories_without_changelog_show_each_kind_of_difference() -> No
     first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
     total = compare(range(first, first + max(examples(100), 60)))
     assert [kind for kind in KINDS if not total[kind]] == [], f"first seed {first}"
+
+
+def test_recorded_history_without_changelog_differs_only_in_documented_ways(tmp_path: Path) -> None:
+    history = History(tmp_path / "index", owner="crawler")
+    for number in range(len(recording()["steps"])):
+        do_step(number, history, tmp_path)
+    found = compare_recorded(tmp_path / "index")
+    assert found.keys() <= set(KINDS)
+    assert found[STATES] > 2

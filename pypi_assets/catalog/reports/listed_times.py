@@ -103,7 +103,8 @@ def first_look_after(connection: Connection, seconds: float, through: int) -> in
     later = select(func.min(serial_ranges.c.start)).where(
         *_IS_INEXACT, serial_ranges.c.start < through, seconds < _LOOKED_AT
     )
-    return connection.scalar(later)
+    start = connection.scalar(later)
+    return None if start is None else int(start)
 
 
 def crawled_at(connection: Connection, serial: int) -> float | None:

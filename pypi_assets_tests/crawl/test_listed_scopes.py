@@ -1,0 +1,78 @@
+"""Scopes that are followed by the list of projects alone have true answers at the serial of each list."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
+from pypi_assets.catalog.observed.followed import answered_at
+from pypi_assets.catalog.tables import projects
+from pypi_assets_tests.crawl.followers import REFUSED, _opened, empty_catalog
+from pypi_assets_tests.crawl.model_steps import file_of
+from pypi_assets_tests.examples import examples
+from pypi_assets_tests.scoped_index import WHEEL, ScopedFollower, ScopedIndex
+
+NAMES = ("root", "one", "two", "three")
+changes = st.one_of(
+    st.tuples(
+        st.just("add"), st.sampled_from(NAMES), st.sampled_from(["1.0", "2.0"]), st.lists(st.sampled_from(NAMES[1:]))
+    ),
+    st.tuples(
+        st.sampled_from(["remove-project", "quarantine", "unquarantine"]),
+        st.sampled_from(NAMES),
+        st.none(),
+        st.just([]),
+    ),
+)
+
+
+def scoped(lister: str) -> ScopedFollower:
+    catalog = _opened(f"scoped-{lister}")
+    empty_catalog(catalog)
+    index = ScopedIndex(trouble=REFUSED if lister == SIMPLE else None, is_listed=lister == SIMPLE)
+    index.upload("root", "0.1", "one")
+    index.upload("one", "0.1")
+    return ScopedFollower(index, catalog, lister)
+
+
+def change(index: ScopedIndex, kind: str, project: str, version: str | None, required: list[str]) -> None:
+    filename = file_of(project, version, WHEEL) if version is not None else None
+    if filename is not None:
+        index.requirements.setdefault(filename, tuple(required))
+    index.do(kind, project, version, filename)
+
+
+def require_true_answers(follower: ScopedFollower) -> None:
+    for serial in range(follower.complete + 1):
+        if follower.answerable(serial):
+            with follower.catalog.read() as connection:
+                answered = answered_at(connection, projects.c.id, serial)
+                names = set(connection.scalars(select(projects.c.normalized).where(answered)))
+            shown = {(name, yanked) for name, yanked in follower.index.shown[serial] if name.split("-")[0] in names}
+            assert follower.live(serial) == shown, f"at serial {serial}"
+
+
+@pytest.mark.nightly
+@settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
+@given(batches=st.lists(st.lists(changes, min_size=1, max_size=5), min_size=1, max_size=4))
+def test_answers_of_listed_scope_are_true_before_and_after_the_changelog_returns(batches) -> None:
+    listed, always = scoped(SIMPLE), scoped(XMLRPC)
+    for one in (listed, always):
+        one.start("root")
+    for batch in batches:
+        for one in (listed, always):
+            for each in batch:
+                change(one.index, *each)
+            one.crawl()
+            one.run()
+            require_true_answers(one)
+        assert set(listed.depths()) <= set(always.depths())
+    listed.lister, listed.index.trouble = XMLRPC, None
+    for one in (listed, always):
+        one.index.upload("root", "9.0", "one")
+        one.crawl()
+        one.run()
+        require_true_answers(one)
+    assert listed.live() == always.live() or set(listed.depths()) < set(always.depths())
+    assert all(listed.answerable(serial) for serial in range(listed.complete + 1) if always.answerable(serial))
