@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
-from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state
+from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial, inexact_spans, read_state
 from pypi_assets.catalog.observed.followed import follows_all
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer
 from pypi_assets.catalog.reads.past_generations import past_generations_of
 from pypi_assets.catalog.reports.catalog_status import count_differences
+from pypi_assets.catalog.reports.moments import serial_at
 from pypi_assets.catalog.tables import distributions, events, followed_intervals, projects, serial_ranges
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -205,6 +207,29 @@ def test_serials_without_events_have_no_answer(follower: Follower, replayed: Cat
     with follower.catalog.read() as ours, replayed.read() as theirs:
         assert inexact_spans(ours) == inexact_spans(theirs) != []
     require_equal(follower.catalog, replayed, 0, done.through)
+
+
+def test_catalog_that_followed_lists_is_replayed_with_the_times_of_looks(follower: Follower, replayed: Catalog) -> None:
+    index = follower.index
+    add(index, "demo")
+    crawl_full(follower.crawler)
+    add(index, "demo", "2.0")
+    crawl_incremental(follower.crawler)
+    follower.lister, index.trouble = SIMPLE, REFUSED
+    for version in ("3.0", "4.0"):
+        follower.now += 10_000
+        index.record_event("demo", None, "docupdate")
+        add(index, "demo", version)
+        crawl_incremental(follower.crawler)
+    replay(journaled(follower.catalog), replayed)
+    serials = [serial for serial in range(index.serial + 1) if shown_at(follower.catalog, serial) is not None]
+    assert serials == [serial for serial in range(index.serial + 1) if shown_at(replayed, serial) is not None]
+    for serial in serials:
+        assert shown_at(replayed, serial) == shown_at(follower.catalog, serial)
+    with follower.catalog.read() as connection, replayed.read() as other:
+        for moment in (follower.now, follower.now - 1, follower.now - 10_001):
+            at = datetime.fromtimestamp(moment, UTC)
+            assert serial_at(other, at, index.serial) == serial_at(connection, at, index.serial)
 
 
 @pytest.mark.nightly
