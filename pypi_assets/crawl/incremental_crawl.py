@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.derived.visits import parts_of_work, recompute_stored
+from pypi_assets.catalog.ledger.epochs import note_change
 from pypi_assets.catalog.ledger.range_ledger import (
     SIMPLE,
     XMLRPC,
@@ -313,8 +314,15 @@ def explain_ranges(crawler: Crawler) -> None:
         catalog.transact(partial(recompute_stored, project_ids=part))
     for serials, _ in found:
         read_workload(crawler, range_workload(serials), only_due=True)
-        catalog.transact(partial(end_inexact_span, start=serials.start))
+        catalog.transact(partial(_end_span, serials.start))
         catalog.transact(partial(_forget_done, serials))
+
+
+def _end_span(start: int, connection: Connection) -> None:
+    """Mark the span as exact. Its serials have other times than before, on which answers with a cooldown depend."""
+    lock_state(connection, exclusive=False)
+    note_change(connection, start + 1)
+    end_inexact_span(connection, start)
 
 
 def _queue_span(workload: str, span: SerialRange, connection: Connection) -> None:

@@ -7,11 +7,18 @@ scope leads to it any more. Its history is kept for past serials.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, delete, func, or_, select, update
+from sqlalchemy import Connection, delete, false, func, literal, or_, select, update
 
 from pypi_assets.catalog.database import at_a_time, lock_rows
 from pypi_assets.catalog.ledger.epochs import note_change
-from pypi_assets.catalog.ledger.range_ledger import complete_serial, first_range, lock_state, log_changes, sealed_end
+from pypi_assets.catalog.ledger.range_ledger import (
+    complete_serial,
+    first_range,
+    last_allocated_serial,
+    lock_state,
+    log_changes,
+    sealed_end,
+)
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.followed import (
     FOLLOWED,
@@ -144,7 +151,7 @@ def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int,
     It is the latest of these serials: the one since which the project's events are known, the end of an earlier time in
     which it was followed, the last event before its first page that hid files, and the end of a file that vanished
     before it could be read, since that file was live and unread until then. A page beyond the stored events proves
-    nothing about serials before its own.
+    nothing about serials before its own, and a 404 nothing about the serials of ranges without events.
     """
     of_file = live_intervals.join(distributions, distributions.c.id == live_intervals.c.distribution_id)
     of_file = of_file.join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
@@ -154,7 +161,8 @@ def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int,
         or_(projects.c.page_serial.is_(None), events.c.serial <= projects.c.page_serial),
     )
     followed, project_id = followed_intervals.c, distributions.c.project_id
-    through = events_through(connection)
+    through, allocated = events_through(connection), last_allocated_serial(connection)
+    has_no_page = projects.c.page_serial.is_(None) if allocated > through else false()
     found: dict[int, int] = {}
     for ids in at_a_time(project_ids):
         for query in (
@@ -162,6 +170,7 @@ def _exact_from(connection: Connection, project_ids: Sequence[int]) -> dict[int,
             select(projects.c.id, projects.c.page_serial).where(
                 projects.c.id.in_(ids), projects.c.page_serial > through
             ),
+            select(projects.c.id, literal(allocated + 1)).where(projects.c.id.in_(ids), has_no_page),
             select(followed.project_id, func.max(followed.end))
             .where(followed.project_id.in_(ids), followed.end.is_not(None))
             .group_by(followed.project_id),
