@@ -67,6 +67,7 @@ _COMMANDS = {
         "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to date with the index."),
         "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
         "failures": ("cli.failures:failures_group", "List, show and retry failed reads and visits."),
+        "index": ("cli.index:index_group", "Add kinds of index."),
     },
     "Publish": {
         "dump": ("cli.dump:dump_group", "Write data dumps from the catalog, and Parquet from the dumps."),

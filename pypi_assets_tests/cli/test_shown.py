@@ -48,6 +48,7 @@ STORED = HOSTILE.replace("\0", "\ufffd")
 BY_ARGUMENT = {"PROJECT": PROJECTS, "NAME==VERSION": [[f"{FIELDS}==1.0"], ["good==1"], [XML_TEXT]]}
 """The arguments of questions, by the name of the argument in the command."""
 RUNS: dict[str, list[list[str]]] = {
+    "index new": [["shelf"], [XML_TEXT]],
     "crawl full": [[]],
     "crawl incremental": [[]],
     "dump full": [["--shards", "1"]],
