@@ -1,6 +1,7 @@
 """Our own kinds of index pass the conformance kit, and an adapter with one fault fails the check that names it."""
 
 import json
+import re
 import subprocess
 import sys
 import urllib.request
@@ -230,6 +231,12 @@ def test_broken_changelog_fails_the_check_that_names_its_fault(subtests: pytest.
             found = failures(Suite, [check])
             assert list(found) == [check]
             assert isinstance(found[check], ConformanceError | PackageIndexError), found[check]
+
+
+def test_documented_checks_are_all_checks() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "indexes.md").read_text(encoding="utf-8")
+    section = page.partition("\n### Check a kind of index\n")[2].partition("\n### ")[0]
+    assert sorted(re.findall(r"`(test_\w+)`", section)) == checks(IndexConformance)
 
 
 def test_kit_imports_nothing_of_the_tests(tmp_path: Path) -> None:
