@@ -22,8 +22,8 @@ PAGES = [
     *sorted((ROOT / "deploy").glob("*.md")),
 ]
 
-IN_EXAMPLES = {"a.py", "a/b.py"}
-"""Example files in distributions that pages mention."""
+IN_EXAMPLES = {"a.py", "a/b.py", "shelf_index.py", "tests/shelf_server.py"}
+"""Example files in distributions, and in the package of `index new`, that pages mention."""
 
 
 def names(pattern: str, text: str) -> set[str]:

@@ -98,22 +98,18 @@ def test_new_package_passes_its_tests_and_serves_every_stage(tmp_path: Path) -> 
     assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder)
     served.mkdir()
     make_wheel(served, "demo", "1.0", files={"demo_module/__init__.py": ""})
-    server = subprocess.Popen(
-        [python, folder / "tests" / "shelf_server.py", served, "--port", "0"],
-        env=variables,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert server.stdout is not None
-        index = {"PYPI_ASSETS_INDEX_URL": server.stdout.readline().strip(), "PYPI_ASSETS_HOME": str(tmp_path / "home")}
-        for words in (["crawl", "full"], ["dump", "full", "--shards", "1"], ["leveldb", "update"]):
-            run("-c", COMMAND, *words, **index)
-        answer = json.loads(run("-c", COMMAND, "lookup", "module", "demo_module", "--json", **index))
-        assert "demo" in json.dumps(answer)
-    finally:
-        server.terminate()
-        server.wait()
+    program = [python, folder / "tests" / "shelf_server.py", served, "--port", "0"]
+    with subprocess.Popen(program, env=variables, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            index = {"PYPI_ASSETS_INDEX_URL": url, "PYPI_ASSETS_HOME": str(tmp_path / "home")}
+            for words in (["crawl", "full"], ["dump", "full", "--shards", "1"], ["leveldb", "update"]):
+                run("-c", COMMAND, *words, **index)
+            answer = json.loads(run("-c", COMMAND, "lookup", "module", "demo_module", "--json", **index))
+            assert "demo" in json.dumps(answer)
+        finally:
+            server.terminate()
 
 
 def test_package_has_an_entry_point_and_modules_of_its_name(tmp_path: Path) -> None:

@@ -120,12 +120,11 @@ def open_crawl(
                 )
         names = json.dumps(sorted(selection.names))
         before = connection.scalar(select(func.max(read_attempts.c.id))) or 0
-        common = {"serial": serial, "opened_at": now, "attempts_before": before, "limited_to": limit}
-        row = insert(full_crawls).values(selection=names, open=1, **common)
-        crawl_id = connection.execute(row.returning(full_crawls.c.id)).scalar_one()
-        return FullCrawl(
-            id=crawl_id, selection=selection, listed_at=None, listed_serial=None, completed_at=None, **common
+        row = insert(full_crawls).values(
+            serial=serial, selection=names, opened_at=now, open=1, attempts_before=before, limited_to=limit
         )
+        crawl_id = connection.execute(row.returning(full_crawls.c.id)).scalar_one()
+        return FullCrawl(crawl_id, serial, selection, now, None, None, None, attempts_before=before, limited_to=limit)
 
     return catalog.transact(join_or_open)
 
