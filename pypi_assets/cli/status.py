@@ -250,7 +250,9 @@ def _describe_distributions(status: "Status") -> str:
 def _describe_visits(status: "Status") -> str:
     visited, exhausted = status.catalog.visited, status.catalog.failed_visits
     never = visited.never_visited
-    parts = [f"{counted(never, 'project')} not visited yet" if never else "every project was visited"]
+    crawl = status.catalog.open_crawl
+    everything = "every project" if crawl is None or crawl.limited_to is None else "every project of the trial"
+    parts = [f"{counted(never, 'project')} not visited yet" if never else f"{everything} was visited"]
     if visited.failing:
         parts.append(f"the last visit of {counted(visited.failing, 'project')} failed")
     if exhausted:
@@ -268,7 +270,7 @@ def _describe_crawl(crawl: "OpenCrawl") -> str:
     expected_end = "not known yet" if crawl.expected_end is None else local_time(crawl.expected_end)
     if crawl.limited_to is not None:
         return (
-            f"partial, open at serial {crawl.serial}: a trial of {counted(crawl.limited_to, 'project')}, {projects};"
+            f"partial, open at serial {crawl.serial}: a trial (`--limit {crawl.limited_to}`), {projects};"
             " the rest of the index was not visited"
         )
     return f"open at serial {crawl.serial}: {shards}, {projects}, expected end {expected_end}"

@@ -85,6 +85,21 @@ def test_selected_projects_missing_from_the_index_are_reported(
     assert [file["project"] for file in commands.json("lookup", "files")] == ["demo"]
 
 
+def test_trial_is_partial_until_a_full_crawl_continues_it(commands: Commands, index: ServedIndex) -> None:
+    for name in ("one", "two", "three"):
+        index.wheel(name, "1.0")
+    answer = commands.json("crawl", "full", "--limit", "2")
+    assert (answer["partial"], answer["projects"], answer["reads"]["data"]) == (True, 2, 2)
+    status = commands.json("status")
+    assert (status["open_crawl"]["limited_to"], status["open_crawl"]["projects_done"]) == (2, 2)
+    assert unnamed(" ".join(status["to_do"]), 2, "pypi-assets crawl full") == []
+    assert unnamed(commands.refused("dump", "full"), 2, "pypi-assets crawl full") == []
+    answer = commands.json("crawl", "full")
+    assert (answer["partial"], answer["projects"], answer["complete_serial"]) == (False, 3, index.serial)
+    assert unnamed(commands.refused("crawl", "full", "--limit", "2"), "--limit", "PYPI_ASSETS_HOME") == []
+    commands.refused("crawl", "full", "--limit", "2", "--with-history", exit_code=2)
+
+
 def test_index_without_a_changelog_is_followed_by_its_list(commands: Commands, index: ServedIndex) -> None:
     index.wheel("demo", "1.0")
     commands.done("crawl", "full")

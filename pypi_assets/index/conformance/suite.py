@@ -202,7 +202,7 @@ class IndexConformance:
                 last = reading.last_serial
                 expect(serials[-1:] == [last], f"the last event has the serial {serials[-1:]}, and the index {last}")
                 expect(index.changelog_page(last) == [], "there are events beyond the last serial")
-                of_project = {canonicalize_name(event.name): event.serial for event in reading.events}
+                of_project: dict[str, int] = {canonicalize_name(event.name): event.serial for event in reading.events}
                 for project, page in reading.pages.items():
                     serial = of_project.get(project)
                     expect(
