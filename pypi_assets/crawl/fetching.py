@@ -204,9 +204,9 @@ class _FetchAttempt:
         """Read a zip by the ranges of its directory and its metadata, or whole if its bytes are kept."""
         with self._opened() as file:
             if self._keeping.wants(self._pending):
-                reading = have_read(file.whole())
+                of_whole = have_read(file.whole())
                 self._keeping.keep(self._pending, file.whole())
-                return reading
+                return of_whole
             try:
                 reading = have_read(file)
             except MismatchError:

@@ -97,7 +97,7 @@ class Operation:
     at_serial: bool = True
     options: tuple[str, ...] = ()
     few: LatestLookup | None = None
-    when_over: Callable[[Service, Call[Any]], WholeAnswer | None] | None = None
+    when_over: Callable[[Service, Call[Any]], WholeAnswer | StreamedAnswer | None] | None = None
     endpoint: "type[Endpoint] | None" = None
 
     @cached_property
@@ -289,7 +289,7 @@ async def _respond_with_stream(
     gone: "asyncio.Future[None]",
 ) -> None:
     """Send a stream: make each chunk once the client has taken the previous one. Stop if the client disconnects."""
-    encoding = best_encoding(accept_encoding)
+    encoding = answer.encoding_for(accept_encoding)
     chunks = compressed_chunks(answer.chunks, encoding)
     is_wanted = scope["method"] != "HEAD"
     try:

@@ -114,6 +114,7 @@ class StreamedAnswer:
 
     Each chunk is made in a thread once the client has taken the previous one. The iterator is always closed. `tag` is
     the first part of its entity tags, if the content is known before it is made: then requests can be conditional.
+    With a `length` in bytes, the chunks are sent as they are, and not compressed.
     """
 
     chunks: Iterator[bytes]
@@ -125,10 +126,17 @@ class StreamedAnswer:
     varies: Sequence[str] = ()
     status: int = 200
     tag: str | None = None
+    length: int | None = None
+
+    def encoding_for(self, accept_encoding: str) -> str:
+        """Return the encoding to send the answer in."""
+        return best_encoding(accept_encoding) if self.length is None else "identity"
 
     def head(self, encoding: str) -> list[Header]:
         """Return the headers of the response."""
         headers = _headers(self, encoding)
+        if self.length is not None:
+            headers.append((b"content-length", str(self.length).encode()))
         if self.tag is not None:
             headers.append((b"etag", f'"{self.tag}-{encoding}"'.encode()))
         return headers

@@ -24,6 +24,7 @@ from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.lookup.published_sets import OpenSet, PublishedSets
 from pypi_assets.mirror.mirror_state import journal_end
 from pypi_assets.resolve.solvability import StoredDays
+from pypi_assets.service.kept_files import KeptBytes
 from pypi_assets.service.problems import unavailable
 from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.service.resolver import ResolverProcess
@@ -90,6 +91,7 @@ class Service:
     resolver: ResolverProcess = field(init=False)
     solvability: StoredDays = field(init=False)
     changes: PublishedChanges = field(init=False)
+    kept: KeptBytes = field(init=False)
     _sets: PublishedSets | None = None
     _present: OpenSet | None = None
     _former: list[OpenSet] = field(default_factory=list)
@@ -103,6 +105,7 @@ class Service:
         self.resolver = ResolverProcess(self.settings)
         opened = partial(storage_from, self.settings, read_only=True)
         self.solvability, self.changes = StoredDays(opened), PublishedChanges(opened)
+        self.kept = KeptBytes(opened)
 
     @property
     def present(self) -> OpenSet | None:

@@ -1,4 +1,7 @@
-"""The routes of the files on pages of the Simple API. Metadata are served here, and bytes by redirects to the index."""
+"""The routes of the files on pages of the Simple API.
+
+Metadata are served here. Bytes are served if they are kept for a scope, and otherwise by redirects to the index.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -27,12 +30,13 @@ from pypi_assets.service.operations import Call, Handler, Operation
 from pypi_assets.service.parameters import OperationParameters, ProjectName, Sha256
 from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import ProblemError, not_found, unavailable
-from pypi_assets.service.responses import Lasting, WholeAnswer, redirect
+from pypi_assets.service.responses import Lasting, StreamedAnswer, WholeAnswer, redirect
 from pypi_assets.service.service import Service
 from pypi_assets.service.simple import OPTIONS
 from pypi_assets.service.simple_pages import METADATA_SUFFIX, UNHASHED
 
 _METADATA_TYPE = "text/plain; charset=utf-8"
+FileAnswer = WholeAnswer | StreamedAnswer
 _IN_URLS = "%/:?[]@!$&'()*+,;=~"
 Filename = Annotated[
     str, Meta(min_length=1, max_length=600, description=f"a filename, or with {METADATA_SUFFIX} its metadata")
@@ -59,10 +63,10 @@ class UnhashedParameters(OperationParameters, frozen=True):
     filename: Filename
 
 
-def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParameters]) -> WholeAnswer:
+def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParameters]) -> FileAnswer:
     place, is_of_metadata = _place(call.parameters)
     if call.pinned is not None:
-        return _past_file(service, call.pinned, place, is_of_metadata=is_of_metadata)
+        return _past_file(service, call, call.pinned, place, is_of_metadata=is_of_metadata)
     datasets = service.datasets()
     found = next(_published_files(datasets, place), None)
     if found is not None and is_of_metadata:
@@ -70,10 +74,10 @@ def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParamete
     is_hidden = not is_of_metadata and _is_hidden(service, place)
     if found is None and not is_hidden:
         raise _no_file(place, datasets.serial)
-    return _bytes_of(service, place, None if found is None else found[1].url, is_hidden=is_hidden)
+    return _bytes_of(service, call, place, None if found is None else found[1].url, is_hidden=is_hidden)
 
 
-def _file_of_hash(service: Service, call: Call[HashParameters]) -> WholeAnswer:
+def _file_of_hash(service: Service, call: Call[HashParameters]) -> FileAnswer:
     """Return the bytes with this hash, whatever their name, if they were ever on the index."""
     place = FilePlace(sha256=call.parameters.sha256.lower())
     if service.catalog is not None:
@@ -82,11 +86,11 @@ def _file_of_hash(service: Service, call: Call[HashParameters]) -> WholeAnswer:
         except (CatalogError, SQLAlchemyError):  # the datasets have the live files
             known = []
         if known:
-            return _answer_of(service, place, known, is_of_metadata=False)
+            return _answer_of(service, call, place, known, is_of_metadata=False)
     found = next(_published_files(service.datasets(), place), None)
     if found is None:
         raise not_found("no file with this SHA-256 is known", parameter="sha256")
-    return _bytes_of(service, place, found[1].url, is_hidden=False)
+    return _bytes_of(service, call, place, found[1].url, is_hidden=False)
 
 
 def _place(parameters: HashedParameters | UnhashedParameters) -> tuple[FilePlace, bool]:
@@ -99,28 +103,32 @@ def _place(parameters: HashedParameters | UnhashedParameters) -> tuple[FilePlace
     return place, name != parameters.filename
 
 
-def _past_file(service: Service, pinned: Pinned, place: FilePlace, *, is_of_metadata: bool) -> WholeAnswer:
+def _past_file(
+    service: Service, call: Call[Any], pinned: Pinned, place: FilePlace, *, is_of_metadata: bool
+) -> FileAnswer:
     found = past_files(pinned.catalog, pinned.serial, place)
     if not found:
         raise _no_file(place, pinned.serial)
-    return _answer_of(service, place, found, is_of_metadata=is_of_metadata)
+    return _answer_of(service, call, place, found, is_of_metadata=is_of_metadata)
 
 
-def _file_of_any_time(service: Service, call: Call[HashedParameters]) -> WholeAnswer:
+def _file_of_any_time(service: Service, call: Call[HashedParameters]) -> FileAnswer:
     """Return a file that pages at a serial link to. Its content follows from the hash, so the address never expires."""
     place, is_of_metadata = _place(call.parameters)
     found = files_of_hash(service.require_catalog(), place)
     if not found:
         raise not_found(f"no file {place.filename} with this SHA-256 is known", parameter="filename")
-    return _answer_of(service, place, found, is_of_metadata=is_of_metadata)
+    return _answer_of(service, call, place, found, is_of_metadata=is_of_metadata)
 
 
-def _bytes_when_over(service: Service, call: Call[HashedParameters]) -> WholeAnswer | None:
+def _bytes_when_over(service: Service, call: Call[HashedParameters]) -> FileAnswer | None:
     """Return the bytes for an address whose epoch has expired, as in lock files. Metadata belong to an epoch."""
     return None if _place(call.parameters)[1] else _file_of_any_time(service, call)
 
 
-def _answer_of(service: Service, place: FilePlace, found: list[PastFile], *, is_of_metadata: bool) -> WholeAnswer:
+def _answer_of(
+    service: Service, call: Call[Any], place: FilePlace, found: list[PastFile], *, is_of_metadata: bool
+) -> FileAnswer:
     file = found[0]
     if is_of_metadata:
         if file.metadata is not None:
@@ -129,14 +137,18 @@ def _answer_of(service: Service, place: FilePlace, found: list[PastFile], *, is_
             return _to_origin(file.url, METADATA_SUFFIX)
         raise not_found(f"there are no metadata for {file.filename}", parameter="filename")
     url = next((one.url for one in found if one.url is not None), None)
-    return _bytes_of(service, place, url, is_hidden=any(one.is_hidden for one in found))
+    return _bytes_of(service, call, place, url, is_hidden=any(one.is_hidden for one in found))
 
 
-def _bytes_of(service: Service, place: FilePlace, url: str | None, *, is_hidden: bool) -> WholeAnswer:
-    """Return the answer to each request for the bytes of a file: a redirect to the index, or 451 in a quarantine."""
+def _bytes_of(service: Service, call: Call[Any], place: FilePlace, url: str | None, *, is_hidden: bool) -> FileAnswer:
+    """Return the answer to each request for the bytes of a file.
+
+    These are the bytes if they are kept, and otherwise a redirect to the index. In a quarantine it is a 451.
+    """
     if is_hidden and not service.settings.service_allow_quarantined:
         raise _refused(place)
-    return _to_origin(url)
+    kept = service.kept.answer(service.catalog, place.sha256, call.headers)
+    return _to_origin(url) if kept is None else kept
 
 
 def _published_files(datasets: OpenSet, place: FilePlace) -> Iterator[tuple[str, SimpleFile]]:
@@ -227,11 +239,11 @@ def _operation(
     return Operation(
         path=path,
         handler=handler,
-        summary="Redirect to a file, or return its metadata",
+        summary="Redirect to a file, or return its bytes or its metadata",
         description="Pages of the Simple API link to these addresses. An address that ends in"
         f" `{METADATA_SUFFIX}` returns the metadata of the file, with the SHA-256 that the page states.{which}",
         parameters=parameters,
-        media_types=("text/plain",),
+        media_types=("text/plain", "application/octet-stream"),
         problems=(307, 404, 451),
         tag="simple",
         **more,
@@ -257,7 +269,8 @@ FILE_OF_HASH = Operation(
     path="/files/sha256/{sha256}",
     handler=_file_of_hash,
     summary="Redirect to the file with this SHA-256",
-    description="The file may have been removed from the index, or replaced, since it was seen.",
+    description="The file may have been removed from the index, or replaced, since it was seen. If its bytes are kept"
+    " for a scope, they are returned, also in ranges.",
     parameters=HashParameters,
     media_types=("application/octet-stream",),
     problems=(307, 404, 451),

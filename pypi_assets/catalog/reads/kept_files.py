@@ -322,7 +322,7 @@ class _Rooms:
         if scope.most is None:
             return 0
         used = scope.kept_bytes + self._changes.get(scope_id, 0) + self._promised.get(scope_id, 0)
-        return max(used - self._freed.get(scope_id, 0) + size - int(scope.most), 0)
+        return max(int(used - self._freed.get(scope_id, 0) + size - scope.most), 0)
 
     def is_too_large(self, scope_id: int, size: int) -> bool:
         most = self.of[scope_id].most
@@ -426,25 +426,25 @@ def _evict(connection: Connection, rooms: _Rooms, scope_id: int, lacking: int, b
     Return False, and evict nothing, if such files do not have as many bytes. If `below` is None, all files can be
     evicted.
     """
-    victims: list[Row[Any]] = []
-    for row in _in_order(connection, scope_id, below):
-        victims.append(row)
-        lacking -= row.size
+    victims: list[tuple[str, int]] = []
+    for sha256, size in _in_order(connection, scope_id, below):
+        victims.append((sha256, size))
+        lacking -= size
         if lacking <= 0:
             break
     if lacking > 0 and below is not None:
         return False
-    for row in victims:
-        is_last = _scopes_of(connection, row.sha256) == [scope_id]
-        rooms.evict(scope_id, row.size, is_deleted_later=is_last)
+    for sha256, size in victims:
+        is_last = _scopes_of(connection, sha256) == [scope_id]
+        rooms.evict(scope_id, size, is_deleted_later=is_last)
         if is_last:
-            _set(connection, row.sha256, state=KeptState.DELETING)
+            _set(connection, sha256, state=KeptState.DELETING)
         else:
-            _leave(connection, rooms, scope_id, row.sha256, row.size)
+            _leave(connection, rooms, scope_id, sha256, size)
     return True
 
 
-def _in_order(connection: Connection, scope_id: int, below: Rank | None) -> Iterator[Row[Any]]:
+def _in_order(connection: Connection, scope_id: int, below: Rank | None) -> Iterator[tuple[str, int]]:
     """Yield the written files of a scope, from the lowest present rank to `below`.
 
     Stored ranks may be old: a file that has risen is stored with its new rank, and comes again at its place.
@@ -470,7 +470,7 @@ def _in_order(connection: Connection, scope_id: int, below: Rank | None) -> Iter
             if rank > after:
                 _store_rank(connection, rank)
             elif below is None or rank < below:
-                yield row
+                yield row.sha256, row.size
         if len(rows) < _AT_ONCE:
             return
 
