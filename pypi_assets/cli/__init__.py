@@ -68,6 +68,7 @@ _COMMANDS = {
         "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
         "failures": ("cli.failures:failures_group", "List, show and retry failed reads and visits."),
         "index": ("cli.index:index_group", "Add kinds of index."),
+        "files": ("cli.files:files_group", "List, check and delete the bytes of files that scopes keep."),
     },
     "Publish": {
         "dump": ("cli.dump:dump_group", "Write data dumps from the catalog, and Parquet from the dumps."),

@@ -334,13 +334,14 @@ def journal_takedown_command(
     """Redact all records of PROJECT in the journal, or only records of one release or file.
 
     A record of the kind `taken down` replaces each of them, also in segments that are written later. The chain still
-    verifies, and mirrors get the change. The catalog, dumps, LevelDBs and records that consumers have received stay
-    unchanged.
+    verifies, and mirrors get the change. Kept bytes of the named files are deleted, and never kept again. The catalog,
+    dumps, LevelDBs and records that consumers have received stay unchanged.
     """
     from pypi_assets.catalog.publications.journal_segments import add_takedown
     from pypi_assets.components import storage_from
     from pypi_assets.journal.publishing import complete_takedowns
     from pypi_assets.journal.takedowns import TakedownError, wanted_takedown
+    from pypi_assets.keeping.keeper import Keeper
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
@@ -355,6 +356,7 @@ def journal_takedown_command(
         def note(records: int) -> None:
             report(Progress("records", records, 0))
 
+        Keeper(catalog, storage).delete_doomed()
         count = complete_takedowns(catalog, storage, note, wait_s=_TAKEDOWN_WAIT_S)
     if as_json:
         print_json({"takedown": added.id, "records": count})

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from pypi_assets.cli.contexts import existing_catalog, opened_crawler
 from pypi_assets.cli.crawl import describe_reads, reads_to_json, report_failed
 from pypi_assets.cli.options import JSON, command, row_output
 from pypi_assets.scopes import LEAST_NICE, MOST_NICE
+from pypi_assets.scopes.byte_sizes import NO_LIMIT, parse_limit, shown_size
 from pypi_assets.scopes.plan import PlanError, check_field, read_plan
 from pypi_assets.terminal import Output, by_depth, counted, plain, print_facts, print_json, print_message, print_table
 from pypi_assets.times import utc_text
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog
     from pypi_assets.catalog.scopes.scope_status import ScopeStatus
     from pypi_assets.catalog.scopes.stored_scopes import Scope
+    from pypi_assets.crawl.keeping import KeptCounts
 
 _FILE = click.Path(dir_okay=False)
 
@@ -28,6 +31,24 @@ _FILE = click.Path(dir_okay=False)
 @click.group("scope")
 def scope_group() -> None:
     """Follow some projects and their requirements."""
+
+
+class _Limit(click.ParamType[str]):
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            parse_limit(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
+_MOST = click.option(
+    "--most",
+    type=_Limit(),
+    help=f"The most bytes of kept files, such as 50GB; {NO_LIMIT}: no limit. Default: no limit.",
+)
 
 
 class _Depth(click.ParamType[int | str]):
@@ -77,6 +98,8 @@ def _scope_in_catalog(name: str) -> "Iterator[tuple[Catalog, Scope]]":
 @click.option("--concurrency", type=click.IntRange(0), help="The most requests at once; 0 pauses the scope.")
 @click.option("--tag", help="Give the work only to workers with this tag or without a tag.")
 @click.option("--match-only", is_flag=True, help="Give the work only to workers with the scope's tag.")
+@click.option("--keep-files", is_flag=True, help="Keep the bytes of files, to serve those that the index removes.")
+@_MOST
 @JSON
 def scope_create_command(
     name: str, projects: tuple[str, ...], files: tuple[str, ...], as_json: bool, **how: Any
@@ -136,7 +159,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
     if as_json:
         print_json(
             [
-                _to_json(state) | {"reads": reads_to_json(result.reads)}
+                _to_json(state) | {"reads": reads_to_json(result.reads), "kept": asdict(result.kept)}
                 for state, result in zip(states, results, strict=True)
             ]
         )
@@ -144,7 +167,7 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
         for state, result in zip(states, results, strict=True):
             click.echo(
                 f"scope {state.scope.name}: {counted(state.projects, 'project')}, {state.state};"
-                f" {describe_reads(result.reads)}"
+                f" {describe_reads(result.reads)}{_describe_kept(result.kept)}"
             )
         if not results:
             click.echo("no scope has pending work")
@@ -217,8 +240,29 @@ def scope_show_command(name: str, as_json: bool) -> None:
             ("concurrency", "as in the settings" if scope.concurrency is None else scope.concurrency),
             ("tag", scope.tag or "none"),
             ("pruned", utc_text(scope.pruned_at) or "never"),
+            *_kept_facts(state),
         ]
     )
+
+
+def _describe_kept(kept: "KeptCounts") -> str:
+    if not kept.files and not kept.failed:
+        return ""
+    failed = f", {kept.failed} failed" if kept.failed else ""
+    return f"; fetched to keep: {counted(kept.files, 'file')}, {shown_size(kept.bytes)}{failed}"
+
+
+def _kept_facts(state: "ScopeStatus") -> list[tuple[str, object]]:
+    scope = state.scope
+    if not scope.keep_files and not state.kept_files:
+        return [("kept files", "none: `scope set --keep-files` keeps them")]
+    budget = "no limit" if scope.most is None else f"of {shown_size(scope.most)}"
+    kept = f"{counted(state.kept_files, 'file')}, {shown_size(scope.kept_bytes)}, {budget}"
+    return [
+        ("kept files", kept if scope.keep_files else f"{kept}; the next clean-up deletes them"),
+        ("evicted", f"{counted(scope.evicted_files, 'file')}, {shown_size(scope.evicted_bytes)}"),
+        ("forgotten", f"{counted(state.forgotten_files, 'file')}: see `pypi-assets files list --forgotten`"),
+    ]
 
 
 def _to_json(state: "ScopeStatus") -> dict[str, Any]:
@@ -246,6 +290,13 @@ def _to_json(state: "ScopeStatus") -> dict[str, Any]:
         "tag": scope.tag,
         "match_only": scope.match_only,
         "workers": state.workers,
+        "keep_files": scope.keep_files,
+        "most": scope.most,
+        "kept_files": state.kept_files,
+        "kept_bytes": scope.kept_bytes,
+        "evicted_files": scope.evicted_files,
+        "evicted_bytes": scope.evicted_bytes,
+        "forgotten_files": state.forgotten_files,
     }
 
 
@@ -315,17 +366,33 @@ def scope_rules_command(name: str, path: str | None, version: int | None, as_jso
 @click.option("--concurrency", type=click.IntRange(0), help="The most requests at once; 0 pauses the scope.")
 @click.option("--tag", help="Give the work only to workers with this tag or without a tag; empty: no tag.")
 @click.option("--match-only/--no-match-only", default=None, help="Give the work only to workers with the scope's tag.")
+@click.option(
+    "--keep-files/--no-keep-files", default=None, help="Keep the bytes of files, to serve those that the index removes."
+)
+@_MOST
 def scope_set_command(name: str, **values: Any) -> None:
-    """Change the priority, concurrency or tag of scope NAME."""
+    """Change the priority, concurrency, tag or kept files of scope NAME.
+
+    With --keep-files, the next `scope run` also fetches the files that were read before. Without it, the next clean-up
+    deletes files that no other scope keeps. A smaller --most deletes files at once.
+    """
     from pypi_assets.catalog.scopes.stored_scopes import change_scope
+    from pypi_assets.components import storage_from
+    from pypi_assets.keeping.keeper import Keeper
+    from pypi_assets.settings import load_settings
 
     given = {key: value for key, value in values.items() if value is not None}
     if not given:
-        raise click.UsageError("nothing to change: pass --nice, --concurrency, --tag or --match-only")
+        options = "--nice, --concurrency, --tag, --match-only, --keep-files or --most"
+        raise click.UsageError(f"nothing to change: pass {options}")
     if "tag" in given:
         given["tag"] = given["tag"] or None
+    if "most" in given:
+        given["most"] = parse_limit(given["most"])
     with _scope_in_catalog(name) as (catalog, scope):
         catalog.transact(partial(change_scope, scope=scope, values=given))
+        if "most" in given:
+            Keeper(catalog, storage_from(load_settings(), catalog)).enforce_budgets([scope.id])
     click.echo(f"scope {name}: changed")
 
 

@@ -114,9 +114,12 @@ class _Index:
             stored, suffix = state.files.get(path.removesuffix(METADATA_SUFFIX)), METADATA_SUFFIX
         if stored is None or (suffix and stored.core_metadata_sha256 is None):
             return _not_found()
+        local = Path(f"{self.history.file_path(stored)}{suffix}")
+        if not local.exists():  # deleted from the folder, as by an index that does not keep removed files
+            return _not_found()
         uploaded = datetime.fromisoformat(stored.uploaded_at).replace(microsecond=0)
         return FileResponse(
-            f"{self.history.file_path(stored)}{suffix}",
+            local,
             media_type="application/gzip" if path.endswith("gz") else "application/octet-stream",
             headers={
                 "last-modified": format_datetime(uploaded, usegmt=True),

@@ -255,10 +255,12 @@ def release_scope(connection: Connection, scope_id: int) -> None:
 
 
 def mark_verified(connection: Connection, one: KeptObject, *, is_corrupt: bool) -> None:
-    """Record whether this object has the bytes of its hash."""
+    """Record whether this object has the bytes of its hash. If not, its scopes have work: to fetch it again."""
     lock_kept_files(connection)
     before, after = (KeptState.KEPT, KeptState.CORRUPT) if is_corrupt else (KeptState.CORRUPT, KeptState.KEPT)
-    _change(connection, one, before, state=after)
+    if _change(connection, one, before, state=after) and is_corrupt:
+        of_it = scopes.c.id.in_(_scopes_of(connection, one.sha256))
+        connection.execute(update(scopes).where(of_it).values(completed_at=None))
 
 
 def doom(connection: Connection, sha256s: Iterable[str]) -> list[KeptObject]:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, or_, select
 
 from pypi_assets.catalog.counters import read_counts
 from pypi_assets.catalog.database import at_a_time
-from pypi_assets.catalog.reads.kept_files import KEPT_BYTES, KEPT_FILES, KeptObject, KeptState, Standing
+from pypi_assets.catalog.reads.kept_files import KEPT_BYTES, KEPT_FILES, KeptObject, KeptState, Standing, ranks
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -97,6 +97,19 @@ def kept_in(connection: Connection, scope_id: int) -> int:
     return connection.scalar(select(func.count()).where(c.scope_id == scope_id)) or 0
 
 
+def forgotten_in(connection: Connection, scope_id: int) -> int:
+    """Return the number of forgotten files of a scope's projects."""
+    d, c = distributions.c, scope_projects.c
+    query = (
+        select(func.count(d.sha256.distinct()))
+        .select_from(forgotten_files)
+        .join(distributions, d.sha256 == forgotten_files.c.sha256)
+        .join(scope_projects, c.project_id == d.project_id)
+        .where(c.scope_id == scope_id, c.is_beyond.is_(False))
+    )
+    return connection.scalar(query) or 0
+
+
 def missing_ids(connection: Connection, scope_id: int) -> list[int]:
     """Return the distributions on the index whose bytes the scope does not have, the newest uploads first.
 
@@ -144,6 +157,7 @@ def list_kept(connection: Connection, scope: str | None = None, project: str | N
     after = ""
     while rows := connection.execute(query.where(c.sha256 > after)).all():
         after = rows[-1].sha256
+        present = ranks(connection, [row.sha256 for row in rows])
         names, held = (
             _names(connection, [row.sha256 for row in rows]),
             _scopes(connection, [row.sha256 for row in rows]),
@@ -153,7 +167,7 @@ def list_kept(connection: Connection, scope: str | None = None, project: str | N
                 row.sha256,
                 row.size,
                 KeptState(row.state),
-                Standing(row.standing),
+                Standing(present[row.sha256].standing),
                 row.kept_at,
                 tuple(names.get(row.sha256, ())),
                 tuple(held.get(row.sha256, ())),

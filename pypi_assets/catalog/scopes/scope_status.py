@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from pypi_assets.catalog.coordination.claims import workers_of_workloads
 from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.reads.kept_lists import forgotten_in, kept_in
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.scopes.discovery import accepted_by, names_of
 from pypi_assets.catalog.scopes.edges import Edges, load_edges
@@ -35,7 +36,8 @@ class ScopeStatus:
 
     `depths` counts its projects by depth, and `beyond` the projects beyond the greatest depth. `late` counts the
     projects that entered late, and `entering` the projects without answers yet. `files` counts the live files by
-    outcome. `workers` is the number of processes that work on the scope.
+    outcome. `workers` is the number of processes that work on the scope. `kept_files` counts its files whose bytes are
+    kept, and `forgotten_files` its files whose bytes must not be kept.
     """
 
     scope: Scope
@@ -49,6 +51,8 @@ class ScopeStatus:
     files: Mapping[str, int]
     rulesets: Sequence[StoredRuleset]
     workers: int
+    kept_files: int = 0
+    forgotten_files: int = 0
 
     @property
     def projects(self) -> int:
@@ -58,7 +62,7 @@ class ScopeStatus:
 def scope_status(connection: Connection, scope: Scope, now: float, *, counts_files: bool = True) -> ScopeStatus:
     """Return the status of the scope at `now` (unix seconds).
 
-    Counting its files reads a row for each file; with `counts_files=False` they are not counted.
+    Counting its files, and its kept files, reads a row for each; with `counts_files=False` they are not counted.
     """
     c = scope_projects.c
     of_scope = c.scope_id == scope.id
@@ -87,6 +91,8 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
         files=none | files_by_outcome(connection, scope.id) if counts_files else {},
         rulesets=rulesets_of(connection, scope.id),
         workers=0 if workers is None else len(workers.processes),
+        kept_files=kept_in(connection, scope.id) if counts_files else 0,
+        forgotten_files=forgotten_in(connection, scope.id) if counts_files else 0,
     )
 
 
