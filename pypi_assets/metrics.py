@@ -224,6 +224,24 @@ def _of_scopes(status: Status) -> Iterator[Metric]:
     yield _gauge("scope_reads_left", "Files of a scope to read.", "scope", reads_left)
     beyond = {name: one.beyond for name, one in scopes.items()}
     yield _gauge("scope_beyond_depth", "Projects beyond the depth of a scope.", "scope", beyond)
+    yield from _of_kept_files(status)
+
+
+def _of_kept_files(status: Status) -> Iterator[Metric]:
+    """Yield metrics of kept files, if a scope keeps files."""
+    scopes = {one.scope.name: one.scope for one in status.catalog.scopes if one.scope.keep_files}
+    kept = status.catalog.kept
+    if not scopes and not kept.files:
+        return
+    yield _gauge("kept_files", "Files whose bytes are kept.", value=kept.files)
+    yield _gauge("kept_bytes", "Bytes of kept files, each file once.", value=kept.bytes)
+    yield _gauge("kept_files_corrupt", "Kept files that were found corrupt.", value=kept.corrupt)
+    in_scopes = {name: one.kept_bytes for name, one in scopes.items()}
+    yield _gauge("scope_kept_bytes", "Bytes of the kept files of a scope.", "scope", in_scopes)
+    budgets = {name: one.most for name, one in scopes.items()}
+    yield _gauge("scope_kept_bytes_limit", "Most bytes of the kept files of a scope.", "scope", budgets)
+    evicted = {name: one.evicted_files for name, one in scopes.items()}
+    yield _gauge("scope_evicted_files", "Evictions of kept files from a scope.", "scope", evicted)
 
 
 def _gauge(

@@ -237,15 +237,23 @@ class Status:
         return lines
 
     def _of_scopes(self) -> list[str]:
-        """Return lines about idle scopes with pending work, and about a catalog that follows nothing any more."""
+        """Return lines about corrupt kept files, idle scopes, and a catalog that follows nothing any more."""
         scopes = self.due.scopes
         if self.due.crawl.is_scoped and not scopes.exist:
             return [
                 "no scope is left, so nothing is followed: run `pypi-assets scope create` or `pypi-assets crawl full`"
             ]
+        lines = []
+        if corrupt := self.catalog.kept.corrupt:
+            lines.append(
+                f"{corrupt} kept files are corrupt: run `pypi-assets scope run` to fetch them again, and `pypi-assets"
+                " files forget` for those that the index no longer has"
+            )
         at_work = {one.scope.name for one in self.catalog.scopes if one.workers}
         idle = [] if self._has_runs(_SCOPES) else [name for name in scopes.ready if name not in at_work]
-        return [f"scopes have work left ({', '.join(idle)}): run `pypi-assets scope run`"] if idle else []
+        if idle:
+            lines.append(f"scopes have work left ({', '.join(idle)}): run `pypi-assets scope run`")
+        return lines
 
     def _is_catalog_stale(self, complete: int) -> bool:
         """Check whether the catalog lags or is not exact yet. An index that does not respond has another line."""
@@ -451,6 +459,11 @@ def _scope_to_json(one: ScopeStatus) -> dict[str, object]:
         "visits_left": one.visits.todo,
         "reads_left": one.reads_left,
         "workers": one.workers,
+        "keep_files": one.scope.keep_files,
+        "most": one.scope.most,
+        "kept_bytes": one.scope.kept_bytes,
+        "evicted_files": one.scope.evicted_files,
+        "evicted_bytes": one.scope.evicted_bytes,
     }
 
 
@@ -498,6 +511,7 @@ def status_to_json(
         "last_full_crawl": last_full_crawl,
         "followed_projects": catalog.followed_projects,
         "scopes": [_scope_to_json(one) for one in catalog.scopes],
+        "kept": asdict(catalog.kept),
         "live_distributions": catalog.live_distributions,
         **status.outcomes,
         "failed_visits": catalog.failed_visits,

@@ -27,9 +27,9 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ServedInd
         yield served
 
 
-def run(*arguments: object) -> str:
+def run(*arguments: object, exit_code: int = 0) -> str:
     result = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == exit_code, result.output
     return result.stdout
 
 
@@ -123,6 +123,24 @@ def test_metrics_describe_scopes(index: ServedIndex) -> None:
     assert (found["due", "scopes"], found["scope_state", "mine", "finished"], found["followed_projects",]) == (0, 1, 2)
     assert (found["scope_projects", "0", "mine"], found["scope_projects", "1", "mine"]) == (1, 1)
     assert "crawl full" not in run("status")
+
+
+def test_metrics_and_status_describe_kept_files(index: ServedIndex) -> None:
+    index.wheel("app", "1.0")
+    assert not [key for key in samples(run("admin", "metrics")) if key[0].startswith("kept")]
+    run("scope", "create", "mine", "app", "--keep-files", "--most", "1GB")
+    run("scope", "run")
+    size = (index.folder / "built" / "app-1.0-py3-none-any.whl").stat().st_size
+    found = samples(run("admin", "metrics"))
+    assert (found["kept_files",], found["kept_bytes",], found["kept_files_corrupt",]) == (1, size, 0)
+    assert (found["scope_kept_bytes", "mine"], found["scope_kept_bytes_limit", "mine"]) == (size, 10**9)
+    assert found["scope_evicted_files", "mine"] == 0
+    assert json.loads(run("status", "--json"))["kept"] == {"files": 1, "bytes": size, "corrupt": 0}
+    [kept] = (load_settings().resolved_home / "storage" / "files").glob("*/*/*")
+    kept.write_bytes(b"corrupt")
+    run("files", "verify", exit_code=1)
+    assert samples(run("admin", "metrics"))["kept_files_corrupt",] == 1
+    assert "`pypi-assets scope run`" in run("status")
 
 
 def test_metrics_and_status_describe_journal_consumers(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:

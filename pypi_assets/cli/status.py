@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pypi_assets.cli.options import JSON, command
+from pypi_assets.scopes.byte_sizes import shown_size
 from pypi_assets.terminal import (
     by_depth,
     counted,
@@ -124,6 +125,9 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
         yield "visits", _describe_visits(status)
     for scope in status.catalog.scopes:
         yield "scope", _describe_scope(scope)
+    if (kept := status.catalog.kept).files:
+        corrupt = f", {kept.corrupt} corrupt" if kept.corrupt else ""
+        yield "kept files", f"{counted(kept.files, 'file')}, {shown_size(kept.bytes)}{corrupt}"
     if unexplained := status.catalog.unexplained_changes:
         yield (
             "unexplained",

@@ -61,9 +61,9 @@ class MissingFile:
 class KeptTotals:
     """The number of kept files and of their bytes, each file once, and how many of them are known to be corrupt."""
 
-    files: int
-    bytes: int
-    corrupt: int
+    files: int = 0
+    bytes: int = 0
+    corrupt: int = 0
 
 
 def find_kept(connection: Connection, sha256: str) -> WrittenFile | None:

@@ -1,7 +1,7 @@
 """The status of the catalog: its contents, how far it follows its index, open and running work, and failures."""
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, func, literal_column, select
 
@@ -30,6 +30,7 @@ from pypi_assets.catalog.observed.observations import PAGE_DECODER, first_observ
 from pypi_assets.catalog.observed.visit_statistics import VisitedProjects, visited_projects
 from pypi_assets.catalog.publications.journal_deliveries import ConsumerLag, consumer_lags
 from pypi_assets.catalog.reads.file_counts import live_outcomes, recount_files
+from pypi_assets.catalog.reads.kept_lists import KeptTotals, kept_totals
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.failures import VISIT, count_failures
 from pypi_assets.catalog.reports.range_states import count_unexplained
@@ -300,6 +301,7 @@ class CatalogStatus:
     scopes: tuple[ScopeStatus, ...] = ()
     followed_projects: int | None = None
     consumers: tuple[ConsumerLag, ...] = ()
+    kept: KeptTotals = field(default_factory=KeptTotals)
 
     @property
     def complete_serial(self) -> int | None:
@@ -340,6 +342,7 @@ def catalog_status(catalog: Catalog) -> CatalogStatus:
             scopes=tuple(scope_status(connection, scope, now, counts_files=False) for scope in all_scopes(connection)),
             followed_projects=count_answered(connection, complete_serial(connection)),
             consumers=tuple(consumer_lags(connection, now)),
+            kept=kept_totals(connection),
         )
 
 
