@@ -48,10 +48,10 @@ class ScopePlan:
     concurrency: int | None = None
     tag: str | None = None
     match_only: bool = False
-    keep_files: bool = False
-    most: int | None = None
     stated: frozenset[str] = frozenset()
     skipped: tuple[str, ...] = ()
+    keep_files: bool = False
+    most: int | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

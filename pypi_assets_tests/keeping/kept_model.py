@@ -50,6 +50,7 @@ class KeptModel:
     opened: Catalog
     storage: Storage
     late_s: float = 0.0
+    first_id: int = 1
     files: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
     @property
@@ -86,7 +87,7 @@ class KeptModel:
 
     def add_file(self, project_id: int, number: int, size: int, uploaded: int) -> int:
         """Add a file to the index. Return its id."""
-        id_ = len(self.files) + 1
+        id_ = len(self.files) + self.first_id
         row = {
             "id": id_,
             "project_id": project_id,

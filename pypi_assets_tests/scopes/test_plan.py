@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pypi_assets.scopes.byte_sizes import is_limit, parse_limit, shown_size
 from pypi_assets.scopes.plan import PlanError, ScopePlan, read_plan
 
 
@@ -59,6 +60,9 @@ WRONG = [
     ("[scopes.tools]\nprojects = ['x']\ntag = ''", ("tools", "tag"), "''"),
     ("[scopes.tools]\nprojects = ['x']\ntag = 'a b'", ("tools", "tag"), "'a b'"),
     ("[scopes.tools]\nprojects = ['x']\nmatch_only = 1", ("tools", "match_only"), "'1'"),
+    ("[scopes.tools]\nprojects = ['x']\nkeep_files = 'yes'", ("tools", "keep_files"), "'yes'"),
+    ("[scopes.tools]\nprojects = ['x']\nmost = '5 apples'", ("tools", "most"), "'5 apples'"),
+    ("[scopes.tools]\nprojects = ['x']\nmost = -1", ("tools", "most"), "'-1'"),
     ("[scopes.tools]\nprojects = ['x']\nrules = {a = 1}", ("tools", "rules"), "\"{'a': 1}\""),
 ]
 """Tables with what is wrong in them, its place, and a value that the message names."""
@@ -88,3 +92,19 @@ def test_plan_checks_names_tags_and_roots_in_every_constructor(subtests: pytest.
     with pytest.raises(PlanError) as caught:
         read_plan("mine", {"roots": "none.txt"}, tmp_path)
     assert caught.value.place == ("mine",)
+
+
+def test_kept_files_are_read_with_their_budget() -> None:
+    plan = read_plan("tools", {"projects": ["x"], "keep_files": True, "most": "1.5GiB"})
+    assert (plan.keep_files, plan.most) == (True, 1_610_612_736)
+    for value, size in (("50GB", 50 * 10**9), ("500 mb", 500 * 10**6), (1234, 1234), ("7", 7), ("none", None)):
+        assert parse_limit(value) == size
+    for value in ("", "GB", "5PB", "-1", "1e9", True, 0, "0.1B", None, "9999999999TB"):
+        assert not is_limit(value), value
+    assert [shown_size(size) for size in (0, 999, 1_000, 2_450_000, 10**16)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "2.5 MB",
+        "10000.0 TB",
+    ]

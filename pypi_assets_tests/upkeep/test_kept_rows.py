@@ -52,6 +52,7 @@ from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.settings import load_settings
 from pypi_assets.upkeep.deletion import DeletionChain, Pruning, kept_from
 from pypi_assets_tests.extracts.stored_packs import put
+from pypi_assets_tests.keeping.kept_model import KeptModel
 from pypi_assets_tests.upkeep.simulated_upkeep import Upkeep
 
 DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
@@ -330,6 +331,17 @@ def entered(upkeep: Upkeep) -> Iterator[None]:
     remove_old_scope(upkeep)
 
 
+def kept(upkeep: Upkeep) -> Iterator[None]:
+    upkeep.change()
+    model = KeptModel(upkeep.catalog, upkeep.storage, first_id=9_000)
+    for number, name in enumerate(("old", "young")):
+        model.add_scope(name, None, [9_000 + number])
+        model.keep(model.add_file(9_000 + number, number, 100, number))
+        yield
+    remove_old_scope(upkeep)
+    DeletionChain(upkeep.catalog, upkeep.storage, kept_from(load_settings())).clean_files()
+
+
 def delivered(upkeep: Upkeep) -> Iterator[None]:
     def store(cursor: str, expected: str | None) -> None:
         letters = [NewLetter("a", cursor, b"[]")]
@@ -359,6 +371,7 @@ CASES: dict[str, Case] = {
     "scope_marks": marked,
     "scopes": scoped,
     "scope_projects": entered,
+    "kept_files": kept,
     "visits": visited,
     "read_attempts": attempted,
     "name_lists": listed,
