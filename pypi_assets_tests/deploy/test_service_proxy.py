@@ -279,6 +279,28 @@ def test_proxy_caches_immutable_responses_and_reports_a_missing_service(publishe
         check_problem(proxy.get(PATH), 503, "unavailable")
 
 
+def test_proxy_caches_lists_pages_and_documents_of_projects(published: Published, tmp_path: Path):
+    json_form = {"Accept": "application/vnd.pypi.simple.v1+json"}
+    with proxied(tmp_path, published) as (proxy, service):
+        for path in ("simple/", "simple/demo/", "pypi/demo/json"):
+            direct = requests.get(proxy.behind + path, headers=json_form, timeout=30)
+            answer = proxy.get(path, **json_form)
+            assert answer.content == direct.content, path
+            for name in ("etag", "x-pypi-last-serial", "cache-control", "vary", "content-type"):
+                assert answer.headers[name] == direct.headers[name], (path, name)
+            known = proxy.get(path, **json_form, **{"If-None-Match": answer.headers["etag"]})
+            assert (known.status_code, known.content) == (304, b"")
+            assert proxy.get(path).headers["content-type"] != answer.headers["content-type"] or "pypi/" in path
+        file = proxy.get("simple/demo/", **json_form).json()["files"][0]["hashes"]["sha256"]
+        assert [one.status_code for one in proxy.get(f"files/sha256/{file}").history] == [307]
+        cached = {path: proxy.get(path, **json_form).content for path in ("simple/", "simple/demo/", "pypi/demo/json")}
+        os.kill(service, signal.SIGKILL)
+        for path, content in cached.items():
+            again = proxy.get(path, **json_form)
+            assert (again.status_code, again.content) == (200, content), path
+        check_problem(proxy.get(f"files/sha256/{file}"), 503, "unavailable")
+
+
 def check_problem(answer: requests.Response, status: int, kind: str) -> None:
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
