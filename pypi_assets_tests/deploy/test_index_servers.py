@@ -122,16 +122,17 @@ class Devpi:
 
 
 @contextmanager
-def running_devpi(folder: Path) -> Iterator[Devpi]:
+def running_devpi(folder: Path, command_of: Callable[[str], list[object]] = script) -> Iterator[Devpi]:
+    """Run a devpi-server. `command_of` returns the command of one of its scripts."""
     state, port = folder / "devpi", free_port()
     subprocess.run(
-        [*script("devpi-init"), "--serverdir", state, "--no-root-pypi"],  # type: ignore[list-item]
+        [*command_of("devpi-init"), "--serverdir", state, "--no-root-pypi"],  # type: ignore[list-item]
         check=True,
         capture_output=True,
         timeout=120,
     )
     devpi = Devpi(f"http://127.0.0.1:{port}")
-    command = [*script("devpi-server"), "--serverdir", state, "--host", "127.0.0.1", "--port", port]
+    command = [*command_of("devpi-server"), "--serverdir", state, "--host", "127.0.0.1", "--port", port]
     with process(command, f"{devpi.url}/+api", folder / "devpi.log"):
         devpi.log_in()
         yield devpi
