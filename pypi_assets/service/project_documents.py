@@ -1,6 +1,6 @@
 """The routes of PyPI's older JSON API, `/pypi/{project}/json`, for tools that read it instead of the Simple API.
 
-The files are those of the project's page. The metadata are those of one file of the release, as far as its record has
+A document has the files of the project's page, and the metadata of one file of the release, as far as its record has
 them: the keys of unknown facts, such as the description or vulnerabilities, are missing.
 """
 

@@ -85,6 +85,7 @@ SMOKES = (
     Smoke("sdist_oracle", "CORPUS"),
     Smoke("service_load", "--rows 20 --seconds 1 --repeats 1", tools=("wrk",)),
     Smoke("service_stream", "--dependents 10"),
+    Smoke("simple_list", "--projects 30 --files 1"),
     Smoke("simple_pages", "--files 30 --requests 10"),
     Smoke("size_account", "0.0001 --folder HOME/account"),
     Smoke("solvability", "--projects 102 --resolved 3 --removed 1"),
