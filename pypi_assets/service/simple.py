@@ -161,7 +161,7 @@ def _with_slash(_service: Service, call: Call[PageParameters]) -> WholeAnswer:
 def _list(service: Service, call: Call[ListParameters]) -> StreamedAnswer:
     media_type, pinned = negotiate(call.headers.get("accept")), call.pinned
     if pinned is not None:
-        projects = projects_at(pinned.catalog, pinned.serial)
+        projects = projects_at(pinned.catalog, pinned.serial, pinned.epoch)
         return _streamed(projects, media_type, pinned.serial, pinned.at, f"at {pinned.serial}.{pinned.epoch}")
     datasets = service.datasets()
     modified: datetime | None = datasets.published.published_at

@@ -36,9 +36,10 @@ from pypi_assets.catalog.reports.catalog_status import about_known, read_followe
 from pypi_assets.catalog.reports.failures import failed_reads_of_range
 from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.past_attempts import attempted_items
-from pypi_assets.catalog.reports.past_pages import FilePlace, is_hidden_now, page_at, past_files
+from pypi_assets.catalog.reports.past_pages import FilePlace, files_of_hash, is_hidden_now, page_at, past_files
 from pypi_assets.catalog.reports.past_visits import compare_visits
 from pypi_assets.catalog.reports.project_history import read_history
+from pypi_assets.catalog.reports.project_list import projects_at
 from pypi_assets.catalog.reports.range_states import count_causes, first_changes
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -213,6 +214,8 @@ def test_statements_per_project_or_range_use_an_index(catalog: Catalog, tmp_path
             for place in (FilePlace(file.filename, file.sha256), FilePlace(file.filename, project="project2")):
                 assert past_files(catalog, index.serial, place)
                 assert not is_hidden_now(catalog, place)
+            assert files_of_hash(catalog, FilePlace(sha256=file.sha256))
+            assert "project2" in {one.normalized for one in projects_at(catalog, index.serial)}
             change_extractor_version(catalog)
             reprocess(catalog, index.storage, crawler.readers, project="project1")
             change_extractor_version(catalog)

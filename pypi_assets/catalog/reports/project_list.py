@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Row, exists, func, or_, select
 
-from pypi_assets.catalog.database import Catalog, read_by_index
+from pypi_assets.catalog.database import Catalog, CatalogError, read_by_index
+from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, QUARANTINED, CatalogProject
 from pypi_assets.catalog.publications.dump_rows import holds_at
@@ -30,14 +31,19 @@ class ListedAt(NamedTuple):
     serial: int | None
 
 
-def projects_at(catalog: Catalog, serial: int) -> Iterator[ListedAt]:
+def projects_at(catalog: Catalog, serial: int, epoch: int | None = None) -> Iterator[ListedAt]:
     """Yield the listed projects at `serial`, which must have an answer, in the order of their normalized names.
 
-    Each batch has its own transaction, so that no transaction stays open for a slow reader.
+    Each batch has its own transaction, so that no transaction stays open for a slow reader. Raises CatalogError if
+    `epoch` is given and expires in the meantime, since the parts would then belong to different epochs.
     """
     last = ""
     while True:
         with catalog.read() as connection:
+            if epoch is not None and epoch_of(connection, serial) != epoch:
+                raise CatalogError(
+                    f"the data at serial {serial} changed while its projects were listed: list them again"
+                )
             read_by_index(connection)
             rows = _rows_after(connection, serial, last)
             found = [_listed(row, serial) for row in rows if _is_listed(connection, row, serial)]
