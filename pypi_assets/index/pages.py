@@ -30,6 +30,8 @@ from pypi_assets.index.models import (
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage
 from pypi_assets.index.urls import redact
 
+RENDERED_METADATA_KEY = "_core-metadata-is-rendered"
+"""The key of a file whose metadata pypi-assets has rendered from its record: they are not the bytes of its METADATA."""
 _CORE_METADATA_KEYS = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DIGITS = re.compile(r"[0-9a-f]{1,200}")
@@ -196,7 +198,12 @@ def _read_url(entry: dict[str, object], page_url: str) -> str:
 
 
 def _read_core_metadata(entry: dict[str, object]) -> tuple[bool, str | None]:
-    """Return whether the index serves the file's `.metadata`, and its hash. Older indexes use older keys (PEP 714)."""
+    """Return whether the index serves the file's METADATA next to it, and its hash.
+
+    Older indexes use older keys (PEP 714).
+    """
+    if entry.get(RENDERED_METADATA_KEY) is True:
+        return False, None
     value: object = None
     for key in _CORE_METADATA_KEYS:
         value = entry.get(key)

@@ -17,6 +17,7 @@ from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.project_list import ListedAt
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
 from pypi_assets.distributions.record import DistributionKind
+from pypi_assets.index.pages import RENDERED_METADATA_KEY
 from pypi_assets.lookup.simple_reader import page_versions
 from pypi_assets.service.responses import quality
 from pypi_assets.short_texts import cached_if_short
@@ -157,6 +158,8 @@ def _json_file(project: str, file: SimpleFile, without_metadata: str | None, up:
         "core-metadata": offered,
         "data-dist-info-metadata": offered,
     }
+    if has_metadata and is_rendered:
+        found[RENDERED_METADATA_KEY] = True
     if requires_python:
         found["requires-python"] = requires_python
     if size is not None:

@@ -4,8 +4,9 @@ The service answers from a crawled index, and the programs are released packages
 """
 
 import json
+import logging
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,9 @@ from pypi_assets_tests.journal.written import write_journal
 from pypi_assets_tests.service.published import Client, Published, client_of, published_index
 
 pytestmark = pytest.mark.deploy
+_log = logging.getLogger(__name__)
 JSON = "application/vnd.pypi.simple.v1+json"
-PROJECTS = 30
+PROJECTS = 300
 """How many projects are mirrored: enough for several workers, lists in parts, and names of all spellings."""
 WITH_CHANGELOG = "bandersnatch==6.8.0"
 """A release that reads the changelog by XML-RPC. Later ones compare the serials of the list."""
@@ -169,11 +171,9 @@ class Bandersnatch:
 @pytest.mark.parametrize(
     ("requirement", "api_method"), [("bandersnatch", "simple"), (WITH_CHANGELOG, "xmlrpc")], ids=["list", "changelog"]
 )
-def test_bandersnatch_mirrors_and_follows(
-    tmp_path: Path, record_property: Callable[[str, object], None], requirement: str, api_method: str
-) -> None:
+def test_bandersnatch_mirrors_and_follows(tmp_path: Path, requirement: str, api_method: str) -> None:
     commands = installed(tmp_path / "venv", requirement)
-    record_property("bandersnatch", version_of(commands, "bandersnatch"))
+    _log.info("bandersnatch %s", version_of(commands, "bandersnatch"))
     with followed_index(tmp_path / "index", PROJECTS) as followed:
         mirror = Bandersnatch(commands, tmp_path / "mirror", followed.client.url, api_method)
         mirror.run()
@@ -246,10 +246,10 @@ class SoftwareHeritage:
 
 
 @pytest.mark.nightly
-def test_software_heritage_lists_and_loads(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_software_heritage_lists_and_loads(tmp_path: Path) -> None:
     commands = installed(tmp_path / "venv", "swh-lister", "swh-loader-core")
     for package in ("swh-lister", "swh-loader-core"):
-        record_property(package, version_of(commands, package))
+        _log.info("%s %s", package, version_of(commands, package))
     with followed_index(tmp_path / "index", 20) as followed:
         published, url = followed.published, followed.client.url
         with SoftwareHeritage(commands, url, tmp_path / "log") as program:

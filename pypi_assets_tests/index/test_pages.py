@@ -6,7 +6,7 @@ import pytest
 
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import IndexFile, ProjectPage
-from pypi_assets.index.pages import read_project_page
+from pypi_assets.index.pages import RENDERED_METADATA_KEY, read_project_page
 from pypi_assets.index.urls import redact
 from pypi_assets_tests.naming import naming
 
@@ -206,3 +206,10 @@ def test_url_is_joined_with_the_page_url(subtests: pytest.Subtests) -> None:
     for url in cases:
         with subtests.test(url=url):
             assert read_one(url=url).url == redact(urljoin(URL, url))
+
+
+def test_rendered_metadata_do_not_count_as_those_of_the_file():
+    for is_rendered, expected in ((True, (False, None)), (False, (True, SHA256)), ("yes", (True, SHA256))):
+        whole = entry(core_metadata={"sha256": SHA256}) | {RENDERED_METADATA_KEY: is_rendered}
+        [file] = read(page(whole)).files
+        assert (file.core_metadata, file.core_metadata_sha256) == expected

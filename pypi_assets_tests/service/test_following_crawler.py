@@ -22,15 +22,14 @@ from pypi_assets_tests.served_index import ServedIndex, live
 from pypi_assets_tests.service.published import Client, Published, client_of
 
 _OWN = {
-    "xmlrpc": frozenset({"url", "core_metadata_sha256", "notes"}),
-    "simple": frozenset({"url", "core_metadata_sha256", "notes", "live_since"}),
+    "xmlrpc": frozenset({"url", "core_metadata_sha256"}),
+    "simple": frozenset({"url", "core_metadata_sha256", "live_since"}),
 }
 """The columns that differ, by lister.
 
-The service has its own addresses, and its own metadata of each file, which a note of the follower names. A list has no
-events, so a file counts from the serial at which it was first seen.
+The service has its own addresses, and renders metadata, which the follower does not take for those of the file. A list
+has no events, so a file counts from the serial at which it was first seen.
 """
-_METADATA_NOTE = "ambiguous archive: the metadata that the index serves next to it"
 
 
 @contextmanager
@@ -52,8 +51,6 @@ def rows(catalog: Catalog, serial: int, lister: str) -> list[dict[str, Any]]:
     """Return the rows of a full dump at a serial, without the columns that differ."""
     dumped = [as_dumped(row) for row in stream_rows(catalog, rows_at(catalog, serial), serial)]
     found = [row for row in dumped if not row["tombstone"]]
-    for row in found:
-        row["other notes"] = [note for note in row["notes"] or () if not note.startswith(_METADATA_NOTE)]
     return [{name: value for name, value in row.items() if name not in _OWN[lister]} for row in found]
 
 
