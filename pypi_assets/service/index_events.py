@@ -29,12 +29,12 @@ _WANTED = RecordFilter.parse(streams=[STREAM])
 
 
 class GapError(ExpectedError):
-    """No events are known after the serial `since` up to `until`, which was the serial of a list of projects."""
+    """No events are known after the serial `since` up to `until`. A client can begin with the list of projects."""
 
     def __init__(self, since: int, until: int) -> None:
         super().__init__(
-            f"no events are known after serial {since} up to {until}: begin again with the list of projects (/simple/"
-            " or list_packages_with_serial)"
+            f"no events are known after serial {since} up to {until}: begin with the list of projects (/simple/ or"
+            " list_packages_with_serial)"
         )
         self.since, self.until = since, until
 
@@ -61,15 +61,16 @@ def _head(service: Service) -> Head:
 
 
 def last_event_serial(service: Service) -> int | None:
-    """Return the serial of the last offered event, or None if there is none.
+    """Return the serial of the last offered event, or None for an empty index.
 
-    Raises NoJournalError, JournalDamagedError and ProblemError.
+    If the journal has no event yet, it is the serial after which the journal begins, as for a client that is up to
+    date. Raises NoJournalError, JournalDamagedError and ProblemError.
     """
     through = offered_through(service)
 
     def found() -> int | None:
         newest = newest_lines(service.changes.journal, STREAM, is_event, 1, through)
-        return int(orjson.loads(newest[0])["serial"]) if newest else None
+        return int(orjson.loads(newest[0])["serial"]) if newest else through or None
 
     return service.changes.remembered(("last event", through), found)
 
@@ -84,13 +85,15 @@ def next_events(
 ) -> EventBatch:
     """Return the next offered events after a cursor, at most `limit`: all, or those that `wants_line` accepts.
 
-    It is empty only if there are no more. Raises GapError if the next events would follow a gap, unless `crosses_gaps`;
-    BeginsLaterError if the journal begins after the cursor; NoJournalError, JournalDamagedError and ProblemError.
+    It is empty only if there are no more. Raises GapError if the next events would follow a gap or the beginning of the
+    journal. With `crosses_gaps`, only the beginning counts, with BeginsLaterError. Also raises NoJournalError,
+    JournalDamagedError and ProblemError.
     """
     through = offered_through(service)
     if after.whole_serial >= through:
         return EventBatch([], after)
     if not crosses_gaps:
+        _require_begun(service, after.whole_serial)
         through = min(through, _known_through(service, after.whole_serial))
     at_once = limit if wants_line is None else _RECORDS_AT_ONCE
     while True:
@@ -108,6 +111,12 @@ def next_events(
         if found or batch.is_last:
             return EventBatch(found, batch.cursor)
         after = batch.cursor
+
+
+def _require_begun(service: Service, after: int) -> None:
+    first = _head(service).readable_from
+    if after < first:
+        raise GapError(after, first)
 
 
 def _known_through(service: Service, after: int) -> int:

@@ -17,7 +17,6 @@ from pypi_assets.catalog.reports.project_list import projects_at
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
-from pypi_assets.journal.tailing import BeginsLaterError
 from pypi_assets.service.changes import NO_JOURNAL, damaged
 from pypi_assets.service.index_events import GapError, last_event_serial, next_events
 from pypi_assets.service.operations import Call, Endpoint, Operation
@@ -61,7 +60,7 @@ def _since_serial(service: Service, call: MethodCall) -> Answer:
     since = max(serial, 0)
     try:
         batch = next_events(service, Cursor.after_serial(since), PAGE_ROWS)
-    except (GapError, BeginsLaterError) as error:
+    except GapError as error:
         raise FaultError(WRONG_ARGUMENT, f"client error; serial: {error}") from None
     return _streamed(render_rows(map(_row, batch.lines)))
 

@@ -109,6 +109,7 @@ def test_known_feed_is_not_sent_again(journaled_client: Client, journaled: Publi
         assert (head.status_code, head.headers["etag"]) == (200, answer.headers["etag"])
 
 
+@pytest.mark.nightly
 def test_slow_reader_misses_no_release(changing: Published, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(feeds, "MOST_ITEMS", 3)
     write_journal(changing)

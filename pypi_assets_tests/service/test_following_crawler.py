@@ -72,6 +72,7 @@ def change(published: Published) -> None:
     history.remove_release("demo", "2.1", at=published.at())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("lister", ["xmlrpc", "simple"])
 def test_catalog_of_a_follower_equals_the_origin(changing: Published, tmp_path: Path, lister: str) -> None:
     write_journal(changing)

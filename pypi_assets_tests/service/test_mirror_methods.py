@@ -20,7 +20,7 @@ from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.journal.written import simple_record, write_journal, write_streams
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.drawn_journal import DrawnJournal
-from pypi_assets_tests.service.published import Client, Published
+from pypi_assets_tests.service.published import Client, Published, fill, published_index
 
 Row = list[Any]
 LARGEST = 2**31 + 7
@@ -197,6 +197,7 @@ def test_odd_values_arrive_unchanged_except_for_characters_that_xml_lacks():
     assert text_in_xml("\x00\ufffe\ud800a") == "a"
 
 
+@pytest.mark.nightly
 def test_gap_is_a_fault_and_not_an_empty_answer(changing: Published):
     """The events between two lists of projects are unknown, so a mirror must not believe that there were none."""
     write_journal(changing)
@@ -225,9 +226,29 @@ def test_start_before_the_journal_is_a_fault_with_its_beginning(changing: Publis
     with changing.client() as client:
         fault = fault_of(client.url, "changelog_since_serial", 3)
         assert fault.faultCode == -32602
-        assert unnamed(fault.faultString, "serial 4") == []
+        assert unnamed(fault.faultString, 4, "/simple/") == []
         assert called(client.url, "changelog_since_serial", 4) == []
-        assert called(client.url, "changelog_last_serial") is None
+        assert called(client.url, "changelog_last_serial") == first
+
+
+def test_follower_of_an_index_without_history_continues_after_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    clear_settings(monkeypatch)
+    with published_index(tmp_path) as index:
+        fill(index)
+        index.publish_first(with_history=False)
+        write_journal(index)
+        listed = index.index.serial
+        with index.client() as client:
+            assert called(client.url, "changelog_last_serial") == listed
+            assert fault_of(client.url, "changelog_since_serial", 0).faultCode == -32602
+            assert called(client.url, "changelog_since_serial", listed) == []
+        index.add("wheel", "later", "1.0")
+        index.publish()
+        write_journal(index)
+        with index.client() as client:
+            rows = called(client.url, "changelog_since_serial", listed)
+            assert rows == called(index.index.url, "changelog_since_serial", listed) != []
+            assert called(client.url, "changelog_last_serial") == index.index.serial
 
 
 def test_call_is_documented(journaled_client: Client):
