@@ -216,6 +216,17 @@ class VisitPolicy:
     pause_s: Callable[[PollFacts], float]
     uses_pace: bool = False
 
+    def choice_key(self, last_visited_at: float | None, pace: int, now: float) -> tuple[bool, VisitPlace, float]:
+        """Return a key that sorts the projects to visit without a known change. Never visited projects are first.
+
+        Lag and failures do not count, since they lead to visits of their own. Among equal places, the projects that
+        were not visited for longest come first.
+        """
+        if last_visited_at is None:
+            return False, self.place(NEVER_VISITED, now), 0.0
+        facts = VisitFacts(is_known=True, lag=None, last_visited_at=last_visited_at, pace=pace)
+        return True, self.place(facts, now), last_visited_at
+
 
 BALANCED = VisitPolicy("balanced", _by_balance, _adapted_pause_s)
 AGE = VisitPolicy("age", _by_age, _no_pause_s)

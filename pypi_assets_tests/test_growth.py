@@ -15,6 +15,7 @@ from pypi_assets.catalog import counters
 from pypi_assets.catalog.ledger import range_ledger
 from pypi_assets.catalog.reports.catalog_status import catalog_status, work_done
 from pypi_assets.catalog.reports.failures import count_failures
+from pypi_assets.catalog.reports.next_visits import next_visits, next_visits_of
 from pypi_assets.catalog.reports.range_states import range_statuses
 from pypi_assets.crawl.draining import Pace
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
@@ -99,6 +100,11 @@ def kinds_of_work(growing: GrowingCatalog) -> dict[str, Callable[[], object]]:
         with catalog.read() as connection:
             range_statuses(connection, catalog.clock(), complete=1)
 
+    def queue() -> None:
+        with catalog.read() as connection:
+            next_visits(connection, 10)
+            next_visits_of(connection, "daily")
+
     return {
         "a range": crawl,
         "a range with a revisit": lambda: crawl(100.0),
@@ -106,6 +112,7 @@ def kinds_of_work(growing: GrowingCatalog) -> dict[str, Callable[[], object]]:
         "a status": status,
         "a scrape": metrics,
         "the newest ranges": ranges,
+        "the next visits": queue,
     }
 
 

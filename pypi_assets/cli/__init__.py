@@ -66,6 +66,7 @@ _COMMANDS = {
         "scope": ("cli.scope:scope_group", "Follow some projects and their requirements."),
         "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to date with the index."),
         "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
+        "queue": ("cli.queue:queue_command", "Show which projects are visited next, and why."),
         "failures": ("cli.failures:failures_group", "List, show and retry failed reads and visits."),
         "index": ("cli.index:index_group", "Add kinds of index."),
         "files": ("cli.files:files_group", "List, check and delete the bytes of files that scopes keep."),

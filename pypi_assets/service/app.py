@@ -27,6 +27,7 @@ from pypi_assets.service import (
     openapi,
     project_documents,
     questions,
+    queue_routes,
     simple,
     simple_files,
     solvability,
@@ -48,7 +49,15 @@ _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 def _operations() -> Iterator[Operation]:
     """Yield all operations except the two that describe the others."""
     yield from questions.all_operations()  # the most requested routes first
-    for module in (health_routes, completions, solvability, simple, simple_files, project_documents):
+    for module in (
+        health_routes,
+        queue_routes,
+        completions,
+        solvability,
+        simple,
+        simple_files,
+        project_documents,
+    ):
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
     yield from (*mirror_methods.OPERATIONS, *feeds.OPERATIONS)

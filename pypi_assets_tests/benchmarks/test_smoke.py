@@ -91,6 +91,7 @@ SMOKES = (
     Smoke("solvability", "--projects 102 --resolved 3 --removed 1"),
     Smoke("start_up", "--turns 1"),
     Smoke("train_extract_dictionary", "9 CORPUS --to HOME/dictionaries"),
+    Smoke("visit_policies", "--projects 240 --days 4 --seeds 1"),
     Smoke("visits", "--days 2 --visits 1 --releases 100"),
     Smoke("wheel_bytes", "CORPUS/closure"),
     Smoke("wheel_oracle", "CORPUS/some"),

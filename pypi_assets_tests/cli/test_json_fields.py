@@ -97,6 +97,7 @@ def test_json_fields_are_unchanged(
     run("lookup files")
     run("history", "demo", "--all")
     run("history", "broken")
+    run("queue")
     run("admin visits", "demo")
     run("admin visits", "demo", "--compare", 1, 2)
     run("admin ranges", "--all")

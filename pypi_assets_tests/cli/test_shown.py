@@ -86,6 +86,7 @@ RUNS: dict[str, list[list[str]]] = {
     "admin where": [[PROJECT]],
     "admin visits": [*PROJECTS, [PROJECT, "--compare", "1", "2"]],
     "admin ranges": [["--all"]],
+    "queue": [[], *PROJECTS],
     "admin audit": [["--share", "100"]],
     "status": [[], ["--recount"]],
     "admin inspect": [

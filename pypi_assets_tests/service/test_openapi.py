@@ -19,6 +19,9 @@ from pypi_assets_tests.service.published import Client, Published
 SHA256 = "0" * 64
 PATHS = [
     "/v1/status",
+    "/v1/queue?limit=3",
+    "/v1/queue?project=PyYAML",
+    "/v1/queue?project=none",
     "/v1/modules/yaml",
     "/v1/modules/none",
     "/v1/modules/y?prefix=1&limit=1",

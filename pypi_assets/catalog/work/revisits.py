@@ -16,7 +16,7 @@ from pypi_assets.catalog.database import at_a_time, catalog_of, lock_rows
 from pypi_assets.catalog.observed.followed import is_followed
 from pypi_assets.catalog.tables import projects, read_queue, visit_queue, visit_statistics
 from pypi_assets.catalog.work.visit_queue import IS_EXHAUSTED, RESET, REVISITS, TaskState, queue_visits
-from pypi_assets.visit_policies import NEVER_VISITED, PACES, VisitFacts, VisitPlace
+from pypi_assets.visit_policies import PACES, VisitPlace
 
 _REVISIT_FAILED_S = 600.0
 _LONGEST_PAUSE_S = 86_400.0
@@ -24,12 +24,18 @@ _LONGEST_PAUSE_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ChosenProject:
-    """A project that the visit policy chooses, and its place. `last_visited_at` is None if it was never visited."""
+    """A project that the visit policy chooses, with the key of its choice. Without a time, it was never visited."""
 
     project_id: int
+    name: str
     shard: int
     last_visited_at: float | None
-    place: VisitPlace
+    key: tuple[bool, VisitPlace, float]
+
+    @property
+    def place(self) -> VisitPlace:
+        """The place of its visit."""
+        return self.key[1]
 
 
 def choose_projects(
@@ -41,10 +47,8 @@ def choose_projects(
 ) -> list[ChosenProject]:
     """Return the `count` projects that the visit policy of the catalog visits next, in its order.
 
-    Only the last visits and the paces of projects count, since changes and failures lead to visits of their own. Among
-    equal places, never visited projects and those that were not visited for longest come first. A project is skipped if
-    one of `excluded_workloads` visits or has visited it, unless that is an exhausted revisit. It is also skipped if
-    `is_wanted` returns False for its id.
+    A project is skipped if one of `excluded_workloads` visits or has visited it, unless that is an exhausted revisit.
+    It is also skipped if `is_wanted` returns False for its id.
 
     Projects of one pace are read by index, in the order of their last visits, and no more of them than are needed.
     """
@@ -58,15 +62,14 @@ def choose_projects(
     )
 
     def placed(row: Any) -> ChosenProject:
-        is_visited = row.last_visited_at is not None
-        facts = VisitFacts(True, None, row.last_visited_at, row.pace) if is_visited else NEVER_VISITED
-        return ChosenProject(row.project_id, row.shard, row.last_visited_at, policy.place(facts, now))
+        key = policy.choice_key(row.last_visited_at, row.pace, now)
+        return ChosenProject(row.project_id, row.name, row.shard, row.last_visited_at, key)
 
     with ExitStack() as stack:
 
         def in_order(*of_these: ColumnElement[bool], limit: int) -> Iterator[ChosenProject]:
             query = (
-                select(known.project_id, projects.c.shard, known.last_visited_at, known.pace)
+                select(known.project_id, projects.c.name, projects.c.shard, known.last_visited_at, known.pace)
                 .join(projects, projects.c.id == known.project_id)
                 .where(*of_these, ~is_queued, is_followed(connection, known.project_id))
                 .order_by(known.last_visited_at, known.project_id)
@@ -80,12 +83,8 @@ def choose_projects(
         if left > 0:
             parts = [known.pace == pace for pace in PACES] if policy.uses_pace else [and_(True)]
             streams = [in_order(is_visited, part, limit=left) for part in parts]
-            found += islice(heapq.merge(*streams, key=_order), left)
+            found += islice(heapq.merge(*streams, key=lambda one: (one.key, one.project_id)), left)
     return found
-
-
-def _order(chosen: ChosenProject) -> tuple[VisitPlace, float, int]:
-    return chosen.place, chosen.last_visited_at or 0.0, chosen.project_id
 
 
 def queue_revisits(connection: Connection, count: int, excluded_workload: str) -> int:
@@ -119,12 +118,14 @@ def revisit_soon(connection: Connection, tasks: Collection[tuple[int, int, int]]
 
 
 class AbandonedVisit(NamedTuple):
-    """A project whose visit was abandoned, and the time of its next revisit (unix seconds)."""
+    """A project whose visit was abandoned. Times are unix seconds; `due_at` is the time of its next revisit."""
 
     project_id: int
     shard: int
     min_serial: int
     due_at: float
+    last_visited_at: float | None
+    error_text: str | None
 
 
 def abandoned_visits(connection: Connection) -> list[AbandonedVisit]:
@@ -134,7 +135,7 @@ def abandoned_visits(connection: Connection) -> list[AbandonedVisit]:
     skipped.
     """
     known = visit_statistics.c
-    columns = (visit_queue.c.project_id, visit_queue.c.shard, visit_queue.c.min_serial)
+    columns = (visit_queue.c.project_id, visit_queue.c.shard, visit_queue.c.min_serial, visit_queue.c.error_text)
     query = (
         select(*columns, known.last_visited_at, known.successive_outcomes)
         .join(visit_statistics, known.project_id == visit_queue.c.project_id)
@@ -145,7 +146,9 @@ def abandoned_visits(connection: Connection) -> list[AbandonedVisit]:
         pause = min(_REVISIT_FAILED_S * 2.0 ** min(row.successive_outcomes - 1, 20), _LONGEST_PAUSE_S)
         due_at = 0.0 if row.last_visited_at is None else row.last_visited_at + pause
         serial = max(row.min_serial, found[row.project_id].min_serial if row.project_id in found else 0)
-        found[row.project_id] = AbandonedVisit(row.project_id, row.shard, serial, due_at)
+        found[row.project_id] = AbandonedVisit(
+            row.project_id, row.shard, serial, due_at, row.last_visited_at, row.error_text
+        )
     if not found:
         return []
     queued = select(visit_queue.c.project_id).where(

@@ -57,7 +57,7 @@ class TaskState(StrEnum):
     EXHAUSTED = "gave up"
 
 
-_IS_TODO: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.TODO}'")
+IS_TODO: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.TODO}'")
 IS_EXHAUSTED: ColumnElement[bool] = literal_column(f"visit_queue.state = '{TaskState.EXHAUSTED}'")
 """They have no parameter, so that the partial indexes are used."""
 RESET: dict[str, Any] = {
@@ -492,7 +492,7 @@ def projects_to_visit(connection: Connection, workload: str) -> list[int]:
 def workloads_to_visit(connection: Connection) -> list[str]:
     """Return the workloads with pending visits."""
     todo = select(visit_queue.c.workload).where(
-        _IS_TODO, visit_queue.c.workload != LISTING, visit_queue.c.workload.not_like("aborted:%")
+        IS_TODO, visit_queue.c.workload != LISTING, visit_queue.c.workload.not_like("aborted:%")
     )
     return list(connection.scalars(todo.distinct().order_by(visit_queue.c.workload)))
 
@@ -515,4 +515,4 @@ def _in_workload(workload: str, shards: Sequence[int] | None) -> ColumnElement[b
 
 
 def _todo(workload: str, shards: Sequence[int] | None) -> ColumnElement[bool]:
-    return and_(_in_workload(workload, shards), _IS_TODO)
+    return and_(_in_workload(workload, shards), IS_TODO)
