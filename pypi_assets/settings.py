@@ -232,7 +232,7 @@ class Settings(BaseSettings):
     visit_policy: Annotated[
         Literal["balanced", "age", "activity", "lag"],
         BeforeValidator(_in_lower_case),
-        Field(description="which projects are visited and polled first: balanced, age, activity or lag"),
+        Field(description="balanced, age, activity or lag: which projects are visited and polled first"),
     ] = "balanced"
     max_attempts: Annotated[int, Field(ge=1, le=10_000, description="attempts of one visit or read, 1 to 10000")] = 50
     in_flight: Annotated[
