@@ -144,7 +144,7 @@ def is_failing(project_id: ColumnElement[int]) -> ColumnElement[bool]:
     return exists().where(visit_statistics.c.project_id == project_id, _FAILING)
 
 
-def visit_facts(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, VisitFacts]:
+def prospects(connection: Connection, min_serials: Mapping[int, int], through: int) -> dict[int, VisitFacts]:
     """Return the known facts for visits of these projects. `min_serials` has the serials that their pages must reach.
 
     Projects that were never visited are skipped. The lag of a project is counted from the first event that no page of

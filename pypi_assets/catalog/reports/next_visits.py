@@ -16,7 +16,7 @@ from pypi_assets.catalog.database import at_a_time, catalog_of
 from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.observed.observations import observed_instance
 from pypi_assets.catalog.observed.projects import find_project
-from pypi_assets.catalog.observed.visit_statistics import visit_facts
+from pypi_assets.catalog.observed.visit_statistics import prospects
 from pypi_assets.catalog.tables import catalog_state, observed_projects, projects, visit_queue, visit_statistics
 from pypi_assets.catalog.work.revisits import abandoned_visits, choose_projects
 from pypi_assets.catalog.work.visit_queue import IS_TODO, LISTING, REVISITS
@@ -119,7 +119,7 @@ def result_of(visit: NextVisit) -> NextVisitResult:
 
 def next_visits(connection: Connection, limit: int) -> list[NextVisit]:
     """Return the next `limit` visits. The first visit of each workload comes first, then the second ones, and so on."""
-    if connection.scalar(select(catalog_state.c.id)) is None:
+    if connection.scalar(select(catalog_state.c.events_through)) is None:
         return []
     workloads = list(_workloads(connection, limit))
     groups = [list(_of_workload(connection, workload, limit)) for workload in workloads]
@@ -212,7 +212,7 @@ def _of_workload(connection: Connection, workload: str, limit: int) -> Iterator[
 def _visits(connection: Connection, rows: Iterable[Any]) -> Iterator[tuple[NextVisit, Any]]:
     """Yield a visit without its place for each row of the queue, with the row."""
     rows, now = list(rows), catalog_of(connection).clock()
-    facts = visit_facts(connection, {row.project_id: row.min_serial for row in rows}, _through(connection))
+    facts = prospects(connection, {row.project_id: row.min_serial for row in rows}, _through(connection))
     for row in rows:
         state = VisitState.DUE if row.due_at <= now else VisitState.LATER
         if row.claimed_until > now:

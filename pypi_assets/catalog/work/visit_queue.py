@@ -33,7 +33,7 @@ from pypi_assets.catalog.database import at_a_time, catalog_of, insert_missing, 
 from pypi_assets.catalog.ledger.range_ledger import read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, CatalogProject
-from pypi_assets.catalog.observed.visit_statistics import visit_facts
+from pypi_assets.catalog.observed.visit_statistics import prospects
 from pypi_assets.catalog.tables import (
     full_crawls,
     projects,
@@ -193,7 +193,7 @@ def turns_of(connection: Connection, min_serials: Mapping[int, int]) -> dict[int
     """
     catalog = catalog_of(connection)
     now, place = catalog.clock(), catalog.visit_policy.place
-    facts = visit_facts(connection, min_serials, read_state(connection)["events_through"])
+    facts = prospects(connection, min_serials, read_state(connection)["events_through"])
     return {
         project_id: place(facts.get(project_id, NEVER_VISITED), now)._asdict() | {"queued_at": now}
         for project_id in min_serials

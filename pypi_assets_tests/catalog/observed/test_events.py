@@ -31,7 +31,7 @@ from pypi_assets.catalog.observed.events import (
     without_file_changes,
 )
 from pypi_assets.catalog.observed.projects import Selection, find_project, know_from_the_beginning
-from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended, visit_facts
+from pypi_assets.catalog.observed.visit_statistics import EndedVisit, note_ended, prospects
 from pypi_assets.catalog.tables import catalog_state, events, projects
 from pypi_assets.catalog.work.full_crawls import open_crawl
 from pypi_assets.index.models import ChangelogEvent
@@ -222,7 +222,7 @@ def test_event_reads_of_visits_and_ranges_do_not_grow(tmp_path: Path):
             assert explained_absences(connection, [found]) == {found: last + 1}  # also prepares the statement
             with counted_steps(connection) as counted:
                 explained_absences(connection, [found])
-                visit_facts(connection, {found: last + 1}, last + 2)
+                prospects(connection, {found: last + 1}, last + 2)
                 count_events(connection, newest)
                 range_ends(connection, newest, 5)
                 has_at_least(connection, newest, 5)

@@ -15,8 +15,8 @@ from pypi_assets.catalog.observed.visit_statistics import (
     VisitedProjects,
     note_changes,
     note_seen,
+    prospects,
     revisits_for,
-    visit_facts,
     visited_projects,
 )
 from pypi_assets.catalog.tables import projects, visit_statistics
@@ -104,8 +104,8 @@ def test_lag_counts_from_the_first_event_missing_from_pages(catalog: Catalog):
     with catalog.write() as connection:
         store_events(connection, sorted(distinct, key=lambda one: one.serial), 1_000, 1_200)
     with catalog.read() as connection:
-        found = visit_facts(connection, {lagging.id: 1_090, seen.id: 1_092, owned.id: 0, unknown.id: 1_094}, 1_200)
-        with_list = visit_facts(connection, {owned.id: 1_150}, 1_200)
+        found = prospects(connection, {lagging.id: 1_090, seen.id: 1_092, owned.id: 0, unknown.id: 1_094}, 1_200)
+        with_list = prospects(connection, {owned.id: 1_150}, 1_200)
     assert [found[one.id].lag for one in (lagging, seen, owned)] == [180, None, None]
     assert with_list[owned.id].lag == 50
     assert found[lagging.id].is_known
@@ -129,7 +129,7 @@ def test_change_times_of_events_set_the_pace_at_the_next_visit(catalog: Catalog)
         note_seen(connection, {daily.id: 1.0})
         note_changes(connection, {daily.id: [1.0 * hour, 25.0 * hour]})  # stored again
     with catalog.read() as connection:
-        found = visit_facts(connection, dict.fromkeys((daily.id, idle.id, owned.id), 0), 1_100)
+        found = prospects(connection, dict.fromkeys((daily.id, idle.id, owned.id), 0), 1_100)
         stored = connection.execute(
             select(visit_statistics.c.last_changed_at, visit_statistics.c.change_gap_s).where(
                 visit_statistics.c.project_id == daily.id
