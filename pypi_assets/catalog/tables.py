@@ -403,8 +403,8 @@ snapshots = Table(
     Column(
         "content",
         LargeBinary,
-        nullable=False,
-        comment="zlib-compressed JSON: [[filename, sha256, yanked], ...], or the difference from the base",
+        comment="zlib-compressed JSON: [[filename, sha256, yanked], ...], or the difference from the base; null: the"
+        " journal that was replayed lacks it",
     ),
     Column("base_id", ForeignKey("snapshots.id"), comment="null: content is the full value"),
     Column(
@@ -447,6 +447,14 @@ visit_statuses = Table(
     Column("page_status", Text, comment="the project-status of the page"),
     Column("text", Text),
     Column("worker", Short, comment="who ended a visit that failed, or that came after a failure; null: the others"),
+    Column("logged_serial", Serial, comment="the serial at which the journal has the visit; null: it has not ended"),
+    Index(
+        "ix_visit_statuses_logged",
+        "logged_serial",
+        "visit_id",
+        sqlite_where=text("logged_serial IS NOT NULL"),
+        postgresql_where=text("logged_serial IS NOT NULL"),
+    ),
     comment="Append-only; the latest status is the outcome of its visit.",
 )
 

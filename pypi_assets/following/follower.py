@@ -270,7 +270,7 @@ class _Follower:
         """
         with self._catalog.read() as connection:
             complete = complete_serial(connection)
-            streams = (JournalStream.OBSERVED, JournalStream.CONTENT)
+            streams = (JournalStream.OBSERVED, JournalStream.CONTENT, JournalStream.VISITS)
             ends = [last_chained(connection, one, latest_generation(connection, one)) for one in streams]
         if all(end is not None and end.file.serials.end >= complete for end in ends):
             return

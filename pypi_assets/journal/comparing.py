@@ -1,8 +1,9 @@
 """Compares the journals of two operators that follow the same index, up to the last serial that both have.
 
 The stream `index` must be equal byte for byte from the later of both beginnings on. A *file read* record must be equal
-if the file's sha256 and name and the extractor version are equal. The stream `observed` can differ, since each operator
-sees pages at other times. So the last records of each file are compared, and the first file with a difference is named.
+if the file's sha256 and name and the extractor version are equal. The streams `observed` and `visits` can differ, since
+each operator sees pages at other times. So the last records of each file are compared, and the pages that both have
+seen at the same serial. The first one with a difference is named.
 
 Both journals are read as streams. Data for later lookups goes into temporary files in several parts, and only one part
 at a time is in memory.
@@ -65,8 +66,8 @@ class JournalDifference:
 class ComparedStream:
     """The result of comparing the serials above `start` up to `end`.
 
-    It counts records (in the stream `index`) or files (in the other streams) that are equal, that differ, and that only
-    one journal has.
+    It counts records (in the stream `index`), pages (in `visits`) or files (in the other streams) that are equal, that
+    differ, and that only one journal has.
     """
 
     stream: str
@@ -202,6 +203,18 @@ def observed_facts(record: Record, start: int) -> Record:
     return facts
 
 
+def seen_facts(record: Record) -> Record:
+    """Return the facts of a visit's record about the page that it saw."""
+    status = next((status.get("page_status") for status in record["statuses"] if "page_status" in status), None)
+    return {"snapshot": record["snapshot"], "page_status": status}
+
+
+_FACTS: Mapping[JournalStream, Callable[[Record], Record]] = {
+    JournalStream.CONTENT: read_facts,
+    JournalStream.VISITS: seen_facts,
+}
+
+
 class _RecordPlaces:
     """The positions of the compared records, by the hash of their subject, in parts selected by that hash."""
 
@@ -243,6 +256,10 @@ def _digests(record: Record, *, stream: JournalStream, start: int) -> tuple[byte
         if record["kind"] != "file read":
             return None
         about, facts = [record["sha256"], record["extractor_version"], record["filename"]], read_facts(record)
+    elif stream == JournalStream.VISITS:
+        if record.get("snapshot") is None:
+            return None
+        about, facts = [record["normalized"], record["of_serial"]], seen_facts(record)
     elif "filename" not in record:
         return None
     else:
@@ -275,8 +292,8 @@ def _compare_found(
             differing += a is not None and b is not None
             only_ours += b is None
             only_theirs += a is None
-            if stream == JournalStream.CONTENT and (a is None or b is None):
-                continue  # each operator reads different files
+            if stream in _FACTS and (a is None or b is None):
+                continue  # each operator reads different files and pages
             serial, ordinal = min((place[1], place[2]) for place in (a, b) if place is not None)
             if first is None or (serial, ordinal) < first[:2]:
                 first = serial, ordinal, a, b
@@ -285,12 +302,12 @@ def _compare_found(
         records = (_record(ours, stream, first[2]), _record(theirs, stream, first[3]))
         named = next(record for record in records if record is not None)
         facts = [None if record is None else _facts(stream, record, start) for record in records]
-        shown = JournalDifference(named["serial"], named["filename"], _differing(*facts), *records)
+        shown = JournalDifference(named["serial"], named.get("filename"), _differing(*facts), *records)
     return ComparedStream(stream.value, start, end, equal, differing, only_ours, only_theirs, shown)
 
 
 def _facts(stream: JournalStream, record: Record, start: int) -> Record:
-    return read_facts(record) if stream == JournalStream.CONTENT else observed_facts(record, start)
+    return _FACTS[stream](record) if stream in _FACTS else observed_facts(record, start)
 
 
 def _record(journal: Journal, stream: JournalStream, place: tuple[bytes, int, int] | None) -> Record | None:

@@ -1,8 +1,8 @@
 """Cursors: positions between two records of the journal, as opaque texts.
 
-The records of all streams have one order: by serial, then by stream (`index`, `observed`, `content`), then by ordinal.
-A reader that continues from the cursor of its last record misses no record. After an error it may receive a record
-twice, with the same position.
+The records of all streams have one order: by serial, then by stream (`index`, `observed`, `content`, `visits`), then
+by ordinal. A reader that continues from the cursor of its last record misses no record. After an error it may receive a
+record twice, with the same position.
 """
 
 import base64

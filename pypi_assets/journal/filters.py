@@ -21,7 +21,15 @@ from pypi_assets.catalog.reports.journal_contents import (
     NOT_READ,
     RELEASE_COMPARED,
 )
-from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, UNREADABLE, FileKind, JournalStream, Record
+from pypi_assets.catalog.reports.journal_format import (
+    GAP,
+    TAKEN_DOWN,
+    UNREADABLE,
+    FileKind,
+    JournalStream,
+    Record,
+    VisitKind,
+)
 from pypi_assets.errors import ExpectedError
 from pypi_assets.index.actions import Action
 from pypi_assets.journal.cursors import RANKS
@@ -35,6 +43,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         TAKEN_DOWN,
     ),
     JournalStream.CONTENT.value: (FILE_READ, NOT_READ, RELEASE_COMPARED, NEW_PROVIDER, TAKEN_DOWN),
+    JournalStream.VISITS.value: (*(kind.value for kind in VisitKind), TAKEN_DOWN),
 }
 """The kinds of records, by stream."""
 MOST_VALUES = 1_000

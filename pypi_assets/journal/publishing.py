@@ -4,9 +4,9 @@ Segments can be written in any order and in parallel; the chain grows in order o
 any moment and repeated: recorded segments stay, and a manifest that is written again has the same bytes. Stored
 takedowns that are not completed yet are completed first.
 
-The streams `observed` and `content` have one segment for each range of the ledger. The stream `index` is cut into cells
-of GRID serials, so its segments are the same for every catalog that follows the index. Records after its last complete
-cell are in an open segment, which the head names and later writes replace.
+The streams `observed`, `content` and `visits` have one segment for each range of the ledger. The stream `index` is cut
+into cells of GRID serials, so its segments are the same for every catalog that follows the index. Records after its
+last complete cell are in an open segment, which the head names and later writes replace.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,6 +36,7 @@ from pypi_assets.catalog.publications.written_segments import ChainedSegment, Se
 from pypi_assets.catalog.reports.journal_contents import content_records
 from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.catalog.reports.journal_records import index_records, observed_records
+from pypi_assets.catalog.reports.journal_visits import visit_records
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import (
     GRID,
@@ -62,6 +63,7 @@ Progress = Callable[[int], None]
 _BY_RANGE: dict[JournalStream, Callable[[Connection, SerialRange], Iterator[Record]]] = {
     JournalStream.OBSERVED: observed_records,
     JournalStream.CONTENT: content_records,
+    JournalStream.VISITS: visit_records,
 }
 
 

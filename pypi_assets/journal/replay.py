@@ -1,7 +1,7 @@
 """Replays the journal into a separate catalog, from its beginning or from a full dump, up to a serial.
 
 The new catalog equals the catalog that wrote the journal in live, yanked and followed files, in contents of files, in
-events, and in the log of changes. The journal has no visits and pages.
+events, in the log of changes, and in visits that have ended. The journal has no texts of pages.
 
 Records are stored in batches, together with the position reached. So a stopped replay continues there; if it was
 stopped while it read the dump, it reads the dump again. It must continue with the same journal, so the last manifest of

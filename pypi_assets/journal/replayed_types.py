@@ -6,11 +6,13 @@ Further fields of a record are ignored, and so are records of kinds that a repla
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict, cast
 
 import msgspec
 
 from pypi_assets.catalog.database import storable
+from pypi_assets.catalog.derived.replayed_visits import VISIT_FIELDS
+from pypi_assets.catalog.derived.visits import VisitStatus
 from pypi_assets.catalog.publications.dump_columns import COLUMNS
 from pypi_assets.catalog.publications.dump_rows import CONTENT, EARLIEST_CONTENT
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
@@ -32,9 +34,11 @@ if TYPE_CHECKING:
 
     OutcomeText: TypeAlias = str
     KindText: TypeAlias = str
+    StatusText: TypeAlias = str
 else:  # texts, since SQLite takes several times as long for enumeration members
     OutcomeText = Literal[tuple(map(str, ReadOutcome))]
     KindText = Literal[tuple(map(str, DistributionKind))]
+    StatusText = Literal[tuple(map(str, VisitStatus))]
 
 
 class RecordError(msgspec.ValidationError):
@@ -90,6 +94,33 @@ class _ObservedRecord(_Placed, _Facts, total=False):
     followed: list[tuple[Count, Count | None, Count]]
 
 
+class _Status(TypedDict, total=False):
+    """A status of a visit."""
+
+    at: Required[float]
+    status: Required[StatusText]
+    page_serial: Count
+    seen_through: Count
+    page_status: str
+    text: str
+
+
+class _VisitRecord(_Placed, total=False):
+    project: Name | None
+    normalized: Name | None
+    visit: Annotated[int, msgspec.Meta(ge=1, le=_MOST_SMALL)]
+    workload: Short
+    visit_kind: Short
+    started_at: float
+    rulesets: str | None
+    statuses: Annotated[list[_Status], msgspec.Meta(min_length=1)]
+    snapshot: Short | None
+    files: Annotated[int, msgspec.Meta(ge=0, le=_MOST_SMALL)] | None
+    base: Short | None
+    gone: Texts
+    changed: list[tuple[str, str | None, bool | str]]
+
+
 _TYPES = {
     "string": str,
     "string or null": str | None,
@@ -142,6 +173,7 @@ _DECODE = {
         (JournalStream.INDEX, _IndexRecord),
         (JournalStream.OBSERVED, _ObservedRecord),
         (JournalStream.CONTENT, _ContentRecord),
+        (JournalStream.VISITS, _VisitRecord),
     )
 }
 _decode_row = msgspec.json.Decoder(cast("Any", _ReplayedRow)).decode
@@ -156,6 +188,7 @@ _NEEDED: Mapping[int, Mapping[str, frozenset[str]]] = {
         "filename": frozenset({*_FILE, "distribution_kind", "generation", "live", "yanked", *_Facts.__annotations__})
     },
     RANKS[JournalStream.CONTENT]: {"outcome": frozenset({*_FILE, "sha256", *EARLIEST_CONTENT})},
+    RANKS[JournalStream.VISITS]: {"statuses": frozenset({"project", "normalized", *VISIT_FIELDS})},
 }
 """By stream, and by the field that shows what a record stores: the fields that such a record must have."""
 _ROW_NEEDED = frozenset({"project", "normalized", "version", "filename", "kind", "live_since", "yanked", "outcome"})

@@ -29,6 +29,7 @@ from pypi_assets.catalog.publications.journal_segments import (
 from pypi_assets.catalog.publications.written_segments import SegmentFile
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, JournalStream, Record
+from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import (
     JOURNAL,
@@ -154,11 +155,26 @@ def _is_of(takedown: Takedown, record: Record) -> bool:
     if takedown.serial is not None:
         place = (record["stream"], record["serial"], record["ordinal"])
         return place == (takedown.stream, takedown.serial, takedown.ordinal)
+    if record["normalized"] == takedown.project and record["stream"] == JournalStream.VISITS:
+        return _shows(takedown, record)
     return (
         record["normalized"] == takedown.project
         and (takedown.filename is None or record.get("filename") == takedown.filename)
         and (takedown.version is None or _same_version(record.get("version"), takedown.version))
     )
+
+
+def _shows(takedown: Takedown, record: Record) -> bool:
+    """Check whether a visit's record names a file of the takedown. Its files have no version except in their names."""
+    if takedown.version is None and takedown.filename is None:
+        return True
+    names = [*record["gone"], *(name for name, *_ in record["changed"])]
+    if takedown.filename is not None:
+        names = [name for name in names if name == takedown.filename]
+    if takedown.version is None:
+        return bool(names)
+    versions = (parse_filename(name, takedown.project).version for name in names)
+    return any(version is None or _same_version(version, takedown.version) for version in versions)
 
 
 def _same_version(found: str | None, wanted: str) -> bool:

@@ -309,7 +309,7 @@ def due_journal(catalog: Catalog) -> JournalDue:
 
 def _journal(connection: Connection) -> JournalDue:
     ends = []
-    for stream in (JournalStream.OBSERVED, JournalStream.CONTENT):
+    for stream in (JournalStream.OBSERVED, JournalStream.CONTENT, JournalStream.VISITS):
         last = last_chained(connection, stream, latest_generation(connection, stream))
         ends.append(0 if last is None else last.file.serials.end)
     serial = min(ends)

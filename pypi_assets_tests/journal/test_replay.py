@@ -30,13 +30,13 @@ from pypi_assets.journal.replay import CONSUMER, ReplayError, newest_full_dump, 
 from pypi_assets.storage.root_owner import OWNER, require_owner
 from pypi_assets.storage.store import Storage, StorageError, open_storage
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add, empty_catalog
-from pypi_assets_tests.crawl.model_following import draining_in_place
+from pypi_assets_tests.crawl.model_following import Following, draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.model_journal import follow_with_journal
 from pypi_assets_tests.journal.overwritten import follow_overwritten
-from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal
+from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal, visited_statistics, visits_of
 from pypi_assets_tests.kills import run_and_kill
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
@@ -140,8 +140,48 @@ def require_replayed(catalog: Catalog, replayed: Catalog, seed: int) -> None:
     assert (done.through, done.exact_from) == (complete(catalog), exact_from)
     require_equal(catalog, replayed, 0, done.through)
     assert histories(catalog) == histories(replayed)
+    assert visits_of(replayed) == visits_of(catalog, done.through) != []
     with replayed.read() as connection:
         assert count_differences(connection) == {}
+
+
+def test_drawn_histories_are_replayed_with_equal_visits(catalog: Catalog, replayed: Catalog) -> None:
+    """All ended visits are equal, with each status and the files of each page, also if the replay pauses."""
+    outcomes: set[str] = set()
+    for seed in (3, 13):
+        outcomes |= replayed_outcomes(catalog, replayed, seed)
+    assert outcomes == {"full", "partial", "not_found", "failed"}
+
+
+@pytest.mark.nightly
+def test_many_drawn_histories_are_replayed_with_equal_visits(catalog: Catalog, replayed: Catalog) -> None:
+    for seed in range(100, 100 + 5 * HISTORIES):
+        replayed_outcomes(catalog, replayed, seed)
+
+
+def replayed_outcomes(catalog: Catalog, replayed: Catalog, seed: int) -> set[str]:
+    """Follow the history of a seed with a journal, replay it, compare the visits, and return their outcomes."""
+    empty_catalog(catalog)
+    empty_catalog(replayed)
+    following = Following(catalog)
+    storage = open_storage("memory:///")
+    require_owner(storage, INDEX_URL)
+    with draining_in_place():
+        for number, (name, arguments) in enumerate(draw_history(seed)[:60]):
+            random.seed(0)
+            following.step(name, arguments)
+            if number % 7 == 0:
+                list(write_missing(catalog, storage))
+        following.settle()
+    list(write_missing(catalog, storage))
+    if middle := complete(catalog) // 2:
+        replay(storage, replayed, middle)
+        assert visits_of(replayed) == visits_of(catalog, middle), seed
+        replay(storage, replayed)
+    assert visits_of(replayed) == visits_of(catalog, complete(catalog)), seed
+    if len(visits_of(replayed)) == len(visits_of(catalog)):
+        assert visited_statistics(replayed) == visited_statistics(catalog), seed
+    return {visit[-1][-1][1] for visit in visits_of(replayed)}
 
 
 def test_replay_from_a_dump_is_equal_from_its_serial(follower: Follower, replayed: Catalog) -> None:

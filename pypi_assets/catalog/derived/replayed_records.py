@@ -19,11 +19,13 @@ from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.derived.replayed_changes import changed_serials, renamed_projects, shown_files
+from pypi_assets.catalog.derived.replayed_visits import enter_visits
 from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.ledger.epochs import note_change, note_changed_projects
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, RangeState, complete_serial, lock_state
 from pypi_assets.catalog.observed.index_state import EntrySource
 from pypi_assets.catalog.observed.projects import enter_projects, project_ids
+from pypi_assets.catalog.observed.visit_statistics import note_seen
 from pypi_assets.catalog.reads.file_counts import counting_files, recount_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations
 from pypi_assets.catalog.reads.read_outcomes import READ_LATE, ReadOutcome
@@ -82,6 +84,7 @@ class ReplayedRecords:
     names: dict[str, str] = field(default_factory=dict)
     replaced_at: dict[Key, int] = field(default_factory=dict)
     followed: dict[str, Sequence[Sequence[int | None]]] = field(default_factory=dict)
+    visits: dict[tuple[str, int], Record] = field(default_factory=dict)
 
     def is_full_for(self, record: Record) -> bool:
         """Check whether the earlier records must be stored first, since this one has another content of its file."""
@@ -111,6 +114,8 @@ class ReplayedRecords:
                 self.content[key] = record
                 if record["cause"] == READ_LATE:
                     self.log.append((key, record["of_serial"], READ_LATE, record["serial"]))
+            case "visits" if "statuses" in record:
+                self.visits[record["normalized"], record["visit"]] = record
 
 
 def enter_records(connection: Connection, records: ReplayedRecords, known_since: int) -> None:
@@ -120,9 +125,11 @@ def enter_records(connection: Connection, records: ReplayedRecords, known_since:
     """
     shown = {record["normalized"]: record for record in records.observed.values()}
     named = records.names | {name: record["project"] for name, record in shown.items()}
-    named |= {key[0]: record["project"] for key, record in records.content.items() if key[0] not in named}
+    for of_others in (records.content, records.visits):
+        named |= {key[0]: record["project"] for key, record in of_others.items() if key[0] not in named}
     enter_projects(connection, [(name, known_since) for name in named.values()])
     ids = project_ids(connection, sorted(named))
+    enter_visits(connection, records.visits, ids)
     if not (complete := complete_serial(connection)):
         _enter_rows(connection, records, shown.values(), ids)
         return
@@ -195,6 +202,7 @@ def _enter_events(connection: Connection, records: ReplayedRecords, ids: Mapping
             }
         )
     insert_missing(connection, events, rows)
+    note_seen(connection, {ids[record["normalized"]]: float(record["at"]) for record in records.events})
     unreadable = [
         {
             "source": EntrySource.CHANGELOG,

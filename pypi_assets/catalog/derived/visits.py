@@ -1,7 +1,7 @@
 """Visits of project pages: begin them, and record their verdicts.
 
-A visit is never updated. Statuses are appended to it, and the latest status is its outcome. `recompute` derives the
-changes to the project.
+A visit is never updated. Statuses are appended to it, and the latest status is its outcome. A visit that has ended is
+logged at a serial, at which the journal publishes it. `recompute` derives the changes to the project.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,6 +15,7 @@ from pypi_assets.catalog.database import at_a_time, lock_rows, storable
 from pypi_assets.catalog.derived.checkpoint import discard_checkpoints
 from pypi_assets.catalog.derived.recompute import recompute
 from pypi_assets.catalog.ledger.epochs import note_changed_files
+from pypi_assets.catalog.ledger.range_ledger import lock_state, sealed_end
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.observed.followed import versions_in_force
 from pypi_assets.catalog.observed.looks import changed_after
@@ -116,11 +117,25 @@ def _end_abandoned(
                 visits.c.project_id.in_(ids), visits.c.workload == workload, ~has_ended
             )
         ).all()
-        failure = {"at": now, "status": VisitStatus.FAILED, "text": ABANDONED_VISIT}
-        rows = [failure | {"visit_id": row.id, "worker": workers.get(row.project_id)} for row in abandoned]
-        if rows:
+        if abandoned:
+            failure = {
+                "at": now,
+                "status": VisitStatus.FAILED,
+                "text": ABANDONED_VISIT,
+                "logged_serial": _logged_serial(connection),
+            }
+            rows = [failure | {"visit_id": row.id, "worker": workers.get(row.project_id)} for row in abandoned]
             connection.execute(insert(visit_statuses), rows)
             note_ended(connection, [EndedVisit(row.project_id, VisitStatus.FAILED, False) for row in abandoned], now)
+
+
+def _logged_serial(connection: Connection) -> int:
+    """Return the serial at which visits that end now are logged: the last known one, or one after the sealed serials.
+
+    Lock the state, so that no range is sealed before the transaction ends.
+    """
+    state = lock_state(connection, exclusive=False)
+    return max(int(state["events_through"]), sealed_end(connection) + 1)
 
 
 def _last_visits(connection: Connection, project_ids: Iterable[int]) -> dict[int, int]:
@@ -208,13 +223,15 @@ def record_verdicts(
     renamed = rename_projects(connection, shown) if shown else {}
     through = events_through(connection)
     beyond = [one.project.id for one in verdicts if one.is_seen and _reaches(one) > through]
-    seen = _append_statuses(connection, verdicts, now, through, shows_through, changed_after(connection, beyond))
+    since = changed_after(connection, beyond)
+    statuses, seen = _statuses(connection, verdicts, now, through, shows_through, since)
     if conclusive:
         unexplained = recompute(connection, [verdict.project for verdict in conclusive], pages, seen) & pages.keys()
         if unexplained and not is_explained:
             raise UnexplainedPageError(unexplained)
     log_renamed(connection, renamed)
     note_statuses(connection, [verdict.project for verdict in conclusive], pages, seen)
+    _append_statuses(connection, statuses)
     _exhaust_unseen(connection, [verdict for verdict in conclusive if verdict.status in _WITHOUT_PAGE])
     ended = [
         EndedVisit(
@@ -278,15 +295,15 @@ def explain_entering(connection: Connection, project_ids: Sequence[int], through
     recompute_explained(connection, project_ids, min(since.values(), default=0.0), through)
 
 
-def _append_statuses(
+def _statuses(
     connection: Connection,
     verdicts: Sequence[VisitVerdict],
     now: float,
     through: int,
     shows_through: int | None,
     since: Mapping[int, float],
-) -> dict[int, StoredSighting]:
-    """Append one status to each visit, or two if the page that was seen is too old.
+) -> tuple[list[dict[str, Any]], dict[int, StoredSighting]]:
+    """Return the rows of one status for each visit, or of two if the page that was seen is too old.
 
     Store the new sightings, and return them by project id. Events are stored up to `through`. `since` has the times of
     `changed_after`.
@@ -316,31 +333,60 @@ def _append_statuses(
                     "at": now,
                     "status": verdict.status,
                     "text": text,
-                    "worker": verdict.worker,
+                    "worker_of_failure": verdict.worker,
                 }
             )
     snapshot_ids, new = store_sightings(connection, seen, now)
-    if seen:
-        workers = {verdict.visit_id: verdict.worker for verdict in verdicts}
-        rows = [
-            {
-                "visit_id": one.visit_id,
-                "at": now,
-                "status": VisitStatus.NOT_FOUND if one.page_status is None else VisitStatus.FULL,
-                "page_serial": one.page_serial,
-                "seen_through": one.seen_through,
-                "snapshot_id": snapshot_ids[one.project_id],
-                "page_status": one.page_status,
-                "of_project": one.project_id,
-                "by_worker": workers[one.visit_id],
-            }
-            for one in seen
-        ]
-        recovers = case((is_failing(bindparam("of_project")), bindparam("by_worker", type_=Text)))
-        connection.execute(insert(visit_statuses).values(worker=recovers), rows)
-    if failed:
-        connection.execute(insert(visit_statuses), failed)
-    return new
+    workers = {verdict.visit_id: verdict.worker for verdict in verdicts}
+    rows = [
+        {
+            "visit_id": one.visit_id,
+            "at": now,
+            "status": VisitStatus.NOT_FOUND if one.page_status is None else VisitStatus.FULL,
+            "page_serial": one.page_serial,
+            "seen_through": one.seen_through,
+            "snapshot_id": snapshot_ids[one.project_id],
+            "page_status": one.page_status,
+            "of_project": one.project_id,
+            "worker_if_failing": workers[one.visit_id],
+        }
+        for one in seen
+    ]
+    return [*rows, *failed], new
+
+
+def _append_statuses(connection: Connection, statuses: Sequence[Mapping[str, Any]]) -> None:
+    """Append these statuses, which end their visits. Each visit is logged at a serial that covers what it has seen.
+
+    A success has its worker only if the visit before it failed.
+    """
+    if not statuses:
+        return
+    serial = _logged_serial(connection)
+    seen_through = {status["visit_id"]: status["seen_through"] for status in statuses if "seen_through" in status}
+    columns = (
+        "page_serial",
+        "seen_through",
+        "snapshot_id",
+        "page_status",
+        "text",
+        "worker_if_failing",
+        "worker_of_failure",
+    )
+    rows = [
+        {
+            **dict.fromkeys(columns),
+            "of_project": 0,
+            **status,
+            "logged_serial": max(serial, seen_through.get(status["visit_id"], 0)),
+        }
+        for status in statuses
+    ]
+    recovers = is_failing(bindparam("of_project"))
+    worker = case(
+        (recovers, bindparam("worker_if_failing", type_=Text)), else_=bindparam("worker_of_failure", type_=Text)
+    )
+    connection.execute(insert(visit_statuses).values(worker=worker), rows)
 
 
 def _reaches(verdict: VisitVerdict) -> int:

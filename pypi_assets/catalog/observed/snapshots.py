@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
 from pypi_assets.catalog.database import CatalogError, at_a_time, insert_missing
 from pypi_assets.catalog.tables import snapshots
@@ -24,8 +24,8 @@ LONGEST_CHAIN = 16
 LARGEST_SHARE = 0.75
 """A difference that is longer than this share of the full value is not stored as a difference."""
 
-_Entry = tuple[str | None, bool | str]
-_Entries = dict[str, _Entry]
+Entry = tuple[str | None, bool | str]
+Entries = dict[str, Entry]
 """The entries by filename: the file's sha256, and whether it was yanked, or the reason for the yank."""
 
 
@@ -41,7 +41,7 @@ class PageSnapshot:
     reasons: Mapping[str, str]
 
     @classmethod
-    def of(cls, sha256: str, entries: Mapping[str, _Entry]) -> "PageSnapshot":
+    def of(cls, sha256: str, entries: Mapping[str, Entry]) -> "PageSnapshot":
         """Return the snapshot with these entries, in their stored form."""
         shown = {name: (digest, bool(yanked)) for name, (digest, yanked) in entries.items()}
         return cls(sha256, shown, {name: why for name, (_, why) in entries.items() if isinstance(why, str)})
@@ -53,13 +53,19 @@ class PageSnapshot:
 
 
 class _SnapshotRow(NamedTuple):
-    """A snapshot as it is stored."""
+    """A snapshot as it is stored. `content` is None if the journal that was replayed lacks it."""
 
     id: int
     sha256: str
-    content: bytes
+    content: bytes | None
     base_id: int | None
     number: int
+
+    def stored(self) -> bytes:
+        """Return the full value, or the difference from the base. Raises CatalogError if it is not stored."""
+        if self.content is None:
+            raise CatalogError(f"the files of the snapshot {self.sha256} are not in the journal that was replayed")
+        return zlib.decompress(self.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ class SnapshotSummary:
 
 def snapshot_content(files: Iterable[IndexFile]) -> bytes:
     """Return the snapshot of a page with these files, as the bytes that are hashed."""
-    return _content({file.filename: (file.sha256, file.yanked and (file.yanked_reason or True)) for file in files})
+    return content_of({file.filename: (file.sha256, file.yanked and (file.yanked_reason or True)) for file in files})
 
 
 def store_snapshots(
@@ -84,7 +90,7 @@ def store_snapshots(
     change since then is small, only the difference is stored.
     """
     digests = {content: hashlib.sha256(content).hexdigest() for content in contents}
-    found = _find_snapshots(connection, digests.values())
+    found = find_snapshots(connection, digests.values())
     new = {digest: content for content, digest in digests.items() if digest not in found}
     chains = _chains(connection, {before for content, before in (after or {}).items() if digests[content] in new})
     insert_missing(
@@ -95,20 +101,59 @@ def store_snapshots(
             for digest in sorted(new)
         ],
     )
-    found |= _find_snapshots(connection, new)
+    found |= find_snapshots(connection, new)
     return {content: found[digest] for content, digest in digests.items()}
 
 
 def read_snapshots(connection: Connection, snapshot_ids: Collection[int]) -> Iterator[tuple[int, PageSnapshot]]:
     """Yield the id and the snapshot for each of these ids.
 
-    Raises CatalogError if the stored content of a snapshot does not have the hash that names it.
+    Raises CatalogError if the stored content of a snapshot does not have the hash that names it, or is not stored.
     """
     for ids in at_a_time(sorted(snapshot_ids)):
         for snapshot_id, chain in _chains(connection, ids).items():
             entries = _value(chain)
             _check(chain[0], entries)
             yield snapshot_id, PageSnapshot.of(chain[0].sha256, entries)
+
+
+def read_entries(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, Entries]:
+    """Return the entries of each of these snapshots, by id. Snapshots whose content is not stored are omitted.
+
+    Raises CatalogError if the stored content of a snapshot does not have the hash that names it.
+    """
+    c = snapshots.c
+    known = [
+        id_
+        for ids in at_a_time(sorted(snapshot_ids))
+        for id_ in connection.scalars(select(c.id).where(c.id.in_(ids), c.content.is_not(None)))
+    ]
+    return {id_: stored_entries(snapshot) for id_, snapshot in read_snapshots(connection, known)}
+
+
+def stored_entries(snapshot: PageSnapshot) -> Entries:
+    """Return the entries of a snapshot, in their stored form."""
+    return {name: (sha256, snapshot.reasons.get(name, yanked)) for name, (sha256, yanked) in snapshot.entries.items()}
+
+
+def store_known_snapshots(
+    connection: Connection, files: Mapping[str, int], contents: Iterable[bytes], after: Mapping[bytes, int]
+) -> dict[str, int]:
+    """Store the snapshots with these hashes, as far as they are new. Return their ids by hash.
+
+    `files` has the number of files of each. `contents` has the contents that are known, and `after` is as in
+    `store_snapshots`. The other snapshots are stored without their content.
+    """
+    known = {hashlib.sha256(content).hexdigest(): content for content in contents}
+    store_snapshots(connection, known.values(), after)
+    unknown = {"content": None, "base_id": None, "number": 0}
+    insert_missing(connection, snapshots, [{"sha256": one, "files": files[one]} | unknown for one in sorted(files)])
+    found = find_snapshots(connection, files)
+    c = snapshots.c
+    for ids in at_a_time(sorted(found[sha256] for sha256 in known)):  # stored without content before
+        for id_, sha256 in connection.execute(select(c.id, c.sha256).where(c.id.in_(ids), c.content.is_(None))).all():
+            connection.execute(update(snapshots).where(c.id == id_).values(content=zlib.compress(known[sha256])))
+    return found
 
 
 class SnapshotWalk:
@@ -122,9 +167,9 @@ class SnapshotWalk:
     def __init__(self, chains: Mapping[int, list[_SnapshotRow]]) -> None:
         self._chains = chains
         self._checked = {max(chains, default=0)}
-        self._entries: _Entries = {}
+        self._entries: Entries = {}
         self._shown: dict[str, bool] = {}
-        self._path: list[tuple[int, dict[str, _Entry | None]]] = []
+        self._path: list[tuple[int, dict[str, Entry | None]]] = []
 
     def shown(self, snapshot_id: int) -> Mapping[str, bool]:
         """Return for each filename whether it was yanked. The next call changes the returned object.
@@ -147,8 +192,8 @@ class SnapshotWalk:
             if row.base_id is None:
                 self._begin(row)
             else:
-                gone, changed = _parsed(zlib.decompress(row.content))
-                new: dict[str, _Entry | None] = {**dict.fromkeys(gone), **_entries(changed)}
+                gone, changed = _parsed(row.stored())
+                new: dict[str, Entry | None] = {**dict.fromkeys(gone), **_entries(changed)}
                 self._path.append((row.id, {name: self._entries.get(name) for name in new}))
                 self._put(new)
         if chain[0].id in self._checked:
@@ -161,7 +206,7 @@ class SnapshotWalk:
         self._shown = {name: bool(yanked) for name, (_, yanked) in self._entries.items()}
         self._path = [(row.id, {})]
 
-    def _put(self, changed: Mapping[str, _Entry | None]) -> None:
+    def _put(self, changed: Mapping[str, Entry | None]) -> None:
         """Set the entries of files. A file whose entry is None is removed."""
         for name, entry in changed.items():
             if entry is None:
@@ -193,15 +238,15 @@ def summarize_snapshots(connection: Connection, snapshot_ids: Collection[int]) -
     }
 
 
-def _check(row: _SnapshotRow, entries: Mapping[str, _Entry]) -> None:
+def _check(row: _SnapshotRow, entries: Mapping[str, Entry]) -> None:
     """Raise CatalogError if these are not the files of the snapshot `row`."""
-    if hashlib.sha256(_content(entries)).hexdigest() != row.sha256:
+    if hashlib.sha256(content_of(entries)).hexdigest() != row.sha256:
         raise CatalogError(
             f"snapshot {row.id} is corrupt: it does not have the hash {row.sha256}; restore the database from a backup"
         )
 
 
-def _content(entries: Mapping[str, _Entry]) -> bytes:
+def content_of(entries: Mapping[str, Entry]) -> bytes:
     """Return the JSON array of [filename, sha256, yanked], in ascending order.
 
     `yanked` is a flag, or the reason. The format must never change, since the hash of these bytes names the snapshot.
@@ -223,7 +268,7 @@ def _row(content: bytes, chain: list[_SnapshotRow] | None) -> dict[str, Any]:
     return {"content": zlib.compress(stored), "base_id": base_id, "number": number, "files": len(entries)}
 
 
-def _difference(content: bytes, entries: _Entries, chain: list[_SnapshotRow]) -> tuple[bytes, int, int] | None:
+def _difference(content: bytes, entries: Entries, chain: list[_SnapshotRow]) -> tuple[bytes, int, int] | None:
     """Return the difference from the base of the next snapshot, with the base's id and the next snapshot's number.
 
     `chain` is the chain of the newest snapshot. Return None if the difference is too long.
@@ -242,18 +287,18 @@ def _difference(content: bytes, entries: _Entries, chain: list[_SnapshotRow]) ->
     return difference, base_chain[0].id, number
 
 
-def _value(chain: list[_SnapshotRow]) -> _Entries:
+def _value(chain: list[_SnapshotRow]) -> Entries:
     """Return the files of the snapshot that `chain` begins with. The chain ends with a full value."""
-    entries = _entries(_parsed(zlib.decompress(chain[-1].content)))
+    entries = _entries(_parsed(chain[-1].stored()))
     for row in reversed(chain[:-1]):
-        gone, changed = _parsed(zlib.decompress(row.content))
+        gone, changed = _parsed(row.stored())
         for name in gone:
             entries.pop(name, None)
         entries.update(_entries(changed))
     return entries
 
 
-def _entries(shown: Iterable[tuple[str, str | None, bool | str]]) -> _Entries:
+def _entries(shown: Iterable[tuple[str, str | None, bool | str]]) -> Entries:
     return {name: (sha256, yanked) for name, sha256, yanked in shown}
 
 
@@ -284,7 +329,8 @@ def _chains(connection: Connection, snapshot_ids: Collection[int]) -> dict[int, 
     return found
 
 
-def _find_snapshots(connection: Connection, digests: Iterable[str]) -> dict[str, int]:
+def find_snapshots(connection: Connection, digests: Iterable[str]) -> dict[str, int]:
+    """Return the ids of the stored snapshots with these hashes, by hash."""
     found: dict[str, int] = {}
     for wanted in at_a_time(digests):
         rows = connection.execute(select(snapshots.c.sha256, snapshots.c.id).where(snapshots.c.sha256.in_(wanted)))

@@ -14,11 +14,14 @@ from packaging.utils import canonicalize_name
 
 
 class JournalStream(StrEnum):
-    """The streams of the journal: announcements of the index, changes of files observed here, and contents of files."""
+    """The streams of the journal: announcements of the index, changes of files observed here, contents of files, and
+    visits of pages.
+    """
 
     INDEX = "index"
     OBSERVED = "observed"
     CONTENT = "content"
+    VISITS = "visits"
 
 
 Record = dict[str, Any]
@@ -41,6 +44,15 @@ class FileKind(StrEnum):
     CORRECTED = "file corrected"
     FOLLOWED = "file followed"
     UNFOLLOWED = "file unfollowed"
+
+
+class VisitKind(StrEnum):
+    """The kinds of records in the visits stream: the status in which the visit ended."""
+
+    FULL = "visit full"
+    PARTIAL = "visit partial"
+    NOT_FOUND = "visit not found"
+    FAILED = "visit failed"
 
 
 normalized_name = lru_cache(65_536)(canonicalize_name)

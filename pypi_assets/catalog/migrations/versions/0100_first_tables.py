@@ -304,7 +304,7 @@ def upgrade() -> None:
         metadata,
         Column("id", Key, primary_key=True),
         Column("sha256", Short, nullable=False, unique=True),
-        Column("content", LargeBinary, nullable=False),
+        Column("content", LargeBinary),
         Column("base_id", ForeignKey("snapshots.id")),
         Column("number", Integer, nullable=False, server_default=text("0")),
         Column("files", Integer, nullable=False),
@@ -335,6 +335,14 @@ def upgrade() -> None:
         Column("page_status", Text),
         Column("text", Text),
         Column("worker", Short),
+        Column("logged_serial", Serial),
+        Index(
+            "ix_visit_statuses_logged",
+            "logged_serial",
+            "visit_id",
+            sqlite_where=text("logged_serial IS NOT NULL"),
+            postgresql_where=text("logged_serial IS NOT NULL"),
+        ),
     )
     Table(
         "sightings",
