@@ -40,6 +40,7 @@ from pypi_assets.setting_sources import ENV_PREFIX as ENV_PREFIX
 AUTO_HOSTS = "auto"
 CATALOG_URL_FILE = "catalog_url"
 """The file in the home with the URL of the catalog's database, if `pypi-assets up` has created one."""
+_SHORTEST_TOKEN = 16
 _OWNER = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")  # the owners that Dagster accepts
 _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._:/%\[\]-]+")
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
@@ -386,6 +387,14 @@ class Settings(BaseSettings):
     service_max_body_bytes: Annotated[
         int, Field(ge=1, description="the largest body of a request to the service, in bytes")
     ] = 8 * 1024**2
+    visit_token: Annotated[
+        str,
+        Field(
+            description="the token with which clients of the service may request visits (`POST /v1/visits`), of at"
+            " least 16 characters; empty: no client may",
+            repr=False,
+        ),
+    ] = ""
     service_allow_quarantined: Annotated[
         bool, Field(description="whether the service gives access to files that are quarantined on the index now")
     ] = False
@@ -453,6 +462,13 @@ class Settings(BaseSettings):
     def _check_notify_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any("://" not in url for url in value):  # the value can contain a password, so it is not in the message
             raise ValueError("not all of them are URLs")
+        return value
+
+    @field_validator("visit_token")
+    @classmethod
+    def _check_visit_token(cls, value: str) -> str:
+        if value and (len(value) < _SHORTEST_TOKEN or not value.isascii() or not value.isprintable() or " " in value):
+            raise ValueError(f"it must have at least {_SHORTEST_TOKEN} printable ASCII characters without spaces")
         return value
 
     @field_validator("webhooks")

@@ -29,6 +29,7 @@ LOCK_ORDER = (
     "audits",
     NEW_PROJECTS,
     "visit_queue",
+    "requested_visits",
     "projects",
     "snapshots",
     "releases",

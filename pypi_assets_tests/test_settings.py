@@ -21,6 +21,7 @@ from pypi_assets_tests.environment import clear_settings
 INDEXES = Path(__file__).parent / "data" / "indexes.toml"
 WRONG = {
     "env_file": ["no/such/file.env", "."],
+    "visit_token": ["short", "sixteen characters with spaces"],
     "indexes": ["no/such/file.toml", "."],
     "index": ["company"],
     "index_url": [
@@ -67,6 +68,7 @@ RIGHT = {
     "env_file": (os.devnull, Path(os.devnull)),
     "indexes": (str(INDEXES), INDEXES),
     "index": ("company", "company"),
+    "visit_token": ("0123456789abcdef", "0123456789abcdef"),
     "home": ("some/folder", Path("some/folder")),
     "index_url": (
         "https://user:secret@index.example.org/team/simple",

@@ -622,8 +622,8 @@ visit_queue = Table(
         "workload",
         Short,
         primary_key=True,
-        comment="crawl:ID, range:START-END, audit:ID, scope:ID, aborted:ID of an aborted scope, revisits, or listing:"
-        " visits that no range has taken yet",
+        comment="crawl:ID, range:START-END, audit:ID, scope:ID, aborted:ID of an aborted scope, revisits, requested,"
+        " or listing: visits that no range has taken yet",
     ),
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("shard", SmallInteger, nullable=False),
@@ -644,6 +644,23 @@ visit_queue = Table(
 for _queue in (read_queue, visit_queue):
     _is_claimed = _queue.c.claimed_by.is_not(None)
     Index(None, _queue.c.claimed_by, postgresql_where=_is_claimed, sqlite_where=_is_claimed)
+
+requested_visits = Table(
+    "requested_visits",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("requested_at", Time, nullable=False),
+    Column("before_visit", Integer, nullable=False, comment="number of the project's last visit then; 0: none"),
+    Column("ended_at", Time, comment="null: it is open"),
+    Column("visit", Integer, comment="number of the visit that ended it; null: it is open"),
+    Column("open", SmallInteger, comment="1 while open, then null, so that a project has one open request"),
+    UniqueConstraint("project_id", "open"),
+    _partial_index("ix_requested_visits_open", "id", where="open = 1"),
+    CheckConstraint("(open IS NULL) = (ended_at IS NOT NULL)", name="open_until_ended"),
+    comment="Visits that people requested by name.",
+    sqlite_autoincrement=True,  # ids are never reused, so an id always means the same request
+)
 
 workload_claims = Table(
     "workload_claims",

@@ -30,7 +30,7 @@ OBJECTS_BETWEEN_COLLECTIONS = 10_000
 """Python's default is 700. Batches of records are not garbage, and scanning them that often is slow."""
 _INDEX = "--index"
 _ALL_INDEXES = "all"
-_OF_EACH_INDEX = ("lookup", "owners", "impact", "history", "mcp", "admin visits", "admin where")
+_OF_EACH_INDEX = ("lookup", "owners", "impact", "history", "mcp", "visits", "admin where")
 """The commands that accept `--index all`."""
 _OF_ALL_INDEXES = "lookup confusion"
 """The command that always compares all indexes."""
@@ -67,6 +67,11 @@ _COMMANDS = {
         "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to date with the index."),
         "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
         "queue": ("cli.queue:queue_command", "Show which projects are visited next, and why."),
+        "visit": ("cli.visits:visit_command", "Visit the pages of PROJECTS now, and print what changed."),
+        "visits": (
+            "cli.visits:visits_command",
+            "List or compare the visits of PROJECT's page, or list projects by state.",
+        ),
         "failures": ("cli.failures:failures_group", "List, show and retry failed reads and visits."),
         "index": ("cli.index:index_group", "Add kinds of index."),
         "files": ("cli.files:files_group", "List, check and delete the bytes of files that scopes keep."),

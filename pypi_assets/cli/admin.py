@@ -12,7 +12,6 @@ from pypi_assets.cli.admin_views import (
     indexes_command,
     ranges_command,
     settings_command,
-    visits_command,
     where_command,
 )
 from pypi_assets.cli.contexts import existing_catalog, opened_catalog, opened_crawler, opened_readers
@@ -39,7 +38,6 @@ def admin_group() -> None:
 for _command in (
     inspect_command,
     ranges_command,
-    visits_command,
     where_command,
     indexes_command,
     settings_command,

@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from packaging.utils import canonicalize_name
+
 from pypi_assets.catalog.coordination.clock_steps import ClockSteps
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
@@ -201,8 +203,10 @@ def require_answer(crawler: Crawler, names: Collection[str]) -> None:
         query_first(crawler, lambda: opened.enter_context(crawler.index.iter_listing()))
 
 
-def observe(crawler: Crawler, *, everything: bool = False, with_list: bool = False) -> Observation:
-    """Poll an index without serials once: its due projects, or all of them with `everything`.
+def observe(
+    crawler: Crawler, *, everything: bool = False, with_list: bool = False, only: Collection[str] | None = None
+) -> Observation:
+    """Poll an index without serials once: its due projects, all of them with `everything`, or `only` the named ones.
 
     People are notified of problems. If scopes decide which projects are followed, the list of projects is requested
     only with `with_list`. Without the list, `everything` means all known projects.
@@ -217,7 +221,10 @@ def observe(crawler: Crawler, *, everything: bool = False, with_list: bool = Fal
     def report(done: int, total: int) -> None:
         crawler.report(Progress("looks", done, total))
 
-    found = crawler.index.observe(report, everything=everything, with_list=with_list)
+    if only is None:
+        found = crawler.index.observe(report, everything=everything, with_list=with_list)
+    else:
+        found = crawler.index.observe(report, only=frozenset(map(canonicalize_name, only)))
     crawler.observed(found)
     for message in found.messages:
         crawler.notify(message)

@@ -70,6 +70,7 @@ from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.listers import AUTO, query_changelog
 from pypi_assets.crawl.reading import ReadCounts, read_workload
+from pypi_assets.crawl.requested import run_requested
 from pypi_assets.crawl.scope_crawl import ENTERING_IN_A_RANGE, follow_workload, run_ready_scopes, settle_workload
 from pypi_assets.crawl.simple_lister import allocate_listed_ranges
 from pypi_assets.crawl.stored_events import catch_up, index_serial
@@ -282,7 +283,7 @@ def crawl_incremental(crawler: Crawler, *, everything: bool = False) -> list[Ran
     """Crawl every range up to the index's last serial, beginning with ranges that earlier runs left open.
 
     Other processes may work on the same ranges at the same time; completed work is not repeated. At the end, scopes
-    with pending work are run. `everything` is as in `allocate_next_ranges`.
+    with pending work are run, and requested visits are made. `everything` is as in `allocate_next_ranges`.
     """
     allocate_next_ranges(crawler, everything=everything)
     explain_ranges(crawler)
@@ -291,6 +292,7 @@ def crawl_incremental(crawler: Crawler, *, everything: bool = False) -> list[Ran
         _visit_again(crawler)
         _read_again(crawler)
     run_ready_scopes(crawler)
+    run_requested(crawler)
     return results
 
 

@@ -3,6 +3,7 @@
 - `poll` requests the changes of the index, and allocates their ranges in the ledger;
 - `range 1` to `range 3` each crawl a range, write it to the journal and dump it;
 - `leveldbs` builds the next versions when there are dumps that the newest versions lack;
+- `requested` makes the visits that people requested;
 - `late`, `scopes`, `journal` and `compaction` do the remaining work from time to time.
 
 A restart needs nothing from memory: pending work is computed from the ledger and the storage. So the process can be
@@ -27,6 +28,7 @@ from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges, crawl_range
+from pypi_assets.crawl.requested import run_requested
 from pypi_assets.crawl.scope_crawl import keep_in_line, run_ready_scopes
 from pypi_assets.crawl.simple_lister import LIST_PAUSE_S
 from pypi_assets.dumps import dump_writer
@@ -133,6 +135,7 @@ class _Follower:
         lanes.start("leveldbs", partial(self._once_followable, self._build), self._until_dumped)
         lanes.start("late", partial(self._once_followable, self._dump_late), partial(wait, look_s))
         lanes.start("scopes", partial(self._once_followable, self._run_scopes), partial(wait, look_s))
+        lanes.start("requested", partial(self._once_followable, self._run_requested), partial(wait, self._pace.poll_s))
         lanes.start("journal", partial(self._once_followable, self._catch_up_journal), partial(wait, look_s))
         lanes.start("compaction", partial(self._once_followable, self._compact), partial(wait, COMPACT_EVERY_S))
 
@@ -263,6 +266,10 @@ class _Follower:
         if due_scopes(self._catalog).ready:
             for result in run_ready_scopes(self._crawler):
                 self.lanes.log({"step": "scope", "scope": result.scope.name, "complete": result.is_complete})
+
+    def _run_requested(self) -> None:
+        if ended := run_requested(self._crawler):
+            self.lanes.log({"step": "requested visits", "ended": ended})
 
     def _catch_up_journal(self) -> None:
         """Write the complete ranges that others have not written, and publish the files that wait for earlier ones in

@@ -142,6 +142,7 @@ class IndexClient:
         *,
         everything: bool = False,  # noqa: ARG002
         with_list: bool = True,  # noqa: ARG002
+        only: frozenset[str] | None = None,  # noqa: ARG002
     ) -> Observation:
         """Do nothing: the index reports its own changes."""
         return Observation()

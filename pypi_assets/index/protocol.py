@@ -87,11 +87,19 @@ class PackageIndex(FileSource, Protocol):
     def is_observed(self) -> bool:
         """True if the serials are a local counter, which starts at 0 with the first observation."""
 
-    def observe(self, report: Report, *, everything: bool = False, with_list: bool = True) -> Observation:
+    def observe(
+        self,
+        report: Report,
+        *,
+        everything: bool = False,
+        with_list: bool = True,
+        only: frozenset[str] | None = None,
+    ) -> Observation:
         """Poll an index without serials, to update the state that `last_serial` and the other methods answer from.
 
         One round polls the projects that are due, or all projects if `everything`. Without `with_list`, only known
-        projects are polled. Indexes with serials do nothing here.
+        projects are polled. With `only` (normalized names), just these projects are polled, even if they are not due or
+        unknown. Indexes with serials do nothing here.
         """
 
     def last_serial(self) -> int:

@@ -19,6 +19,8 @@ _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
     400: "A value is invalid, or the request cannot be parsed",
     409: "Parameters cannot be combined, or there is no exact answer for this moment",
+    401: "The request needs a token",
+    403: "The request is rejected",
     404: "Nothing was found",
     410: "The epoch or the set of datasets has expired",
     413: "The body is too large",

@@ -66,6 +66,7 @@ TITLES = {
     "http-version": "The answer needs HTTP/1.1",
     "busy": "Too many requests at once",
     "refused": "The request is rejected",
+    "unauthorized": "The request needs a token",
     "not-built-yet": "The dataset is not built yet",
     "no-catalog": "There is no catalog",
     "not-replayed-yet": "The mirror has not replayed this serial yet",

@@ -52,15 +52,10 @@ def test_deleted_visits_are_reported(
     assert commands.json("admin", "prune")["visits"] == 0  # the first visits of a project are kept
     monkeypatch.setattr(pruning, "FIRST_VISITS_KEPT", 0)
     assert unnamed(commands.done("admin", "prune").stdout, "1") == []
-    for shown in (commands.done("admin", "visits", "demo"), commands.done("history", "demo")):
+    for shown in (commands.done("visits", "demo"), commands.done("history", "demo")):
         assert unnamed(shown.stderr, 1, "PYPI_ASSETS_VISITS_KEPT_DAYS") == []
-    assert [one["visit"] for one in commands.json("admin", "visits", "demo")] == [2]
-    assert (
-        unnamed(
-            commands.refused("admin", "visits", "demo", "--compare", 1, 2), "1", "demo", "pypi-assets admin visits demo"
-        )
-        == []
-    )
+    assert [one["visit"] for one in commands.json("visits", "demo")] == [2]
+    assert unnamed(commands.refused("visits", "demo", "--compare", 1, 2), "1", "demo", "pypi-assets visits demo") == []
 
 
 def test_pack_in_use_is_not_deleted(commands: Commands, index: ServedIndex) -> None:

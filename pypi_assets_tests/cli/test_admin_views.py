@@ -80,18 +80,16 @@ def test_range_of_killed_process_is_interrupted(
 
 
 def test_visits_are_listed_and_compared(commands: Commands, two_visits: TwoVisits) -> None:
-    visits = commands.json("admin", "visits", "demo")
+    visits = commands.json("visits", "demo")
     assert [(one["visit"], one["outcome"], one["files"]) for one in visits] == [(1, "full", 1), (2, "full", 2)]
-    assert commands.done("admin", "visits", "demo").stdout.startswith(
-        f"1\tcrawl:1\t1\t{visits[0]['started_at']}\tfull\t"
-    )
-    differences = commands.json("admin", "visits", "demo", "--compare", 1, 2)
+    assert commands.done("visits", "demo").stdout.startswith(f"1\tcrawl:1\t1\t{visits[0]['started_at']}\tfull\t")
+    differences = commands.json("visits", "demo", "--compare", 1, 2)
     assert [(one["filename"], one["change"]) for one in differences] == [
         (two_visits.first_file, "yanked"),
         (two_visits.second_file, "came"),
     ]
-    message = commands.refused("admin", "visits", "demo", "--compare", 1, 7)
-    assert unnamed(message, "demo", "7", "pypi-assets admin visits demo") == []
+    message = commands.refused("visits", "demo", "--compare", 1, 7)
+    assert unnamed(message, "demo", "7", "pypi-assets visits demo") == []
 
 
 def test_where_names_partition_and_dump_file_of_a_project(commands: Commands, two_visits: TwoVisits) -> None:
@@ -165,7 +163,7 @@ def test_index_option_works_in_any_position(two: Two) -> None:
 
 
 def test_index_option_after_two_hyphens_is_an_argument(two: Two) -> None:
-    assert "--index" in two.commands.done("admin", "visits", "--", "--index").stderr
+    assert "--index" in two.commands.done("visits", "--", "--index").stderr
 
 
 def test_lookup_in_all_indexes_has_rows_that_name_their_index(two: Two) -> None:
@@ -187,7 +185,7 @@ def test_lookup_in_all_indexes_has_rows_that_name_their_index(two: Two) -> None:
         ("company", "demo-1.0"),
     ]
     assert [row["index"] for row in two.commands.json("history", "other", "--index", "all")]
-    assert {row["index"] for row in two.commands.json("admin", "visits", "demo", "--index", "all")} == {
+    assert {row["index"] for row in two.commands.json("visits", "demo", "--index", "all")} == {
         "public",
         "company",
     }

@@ -48,7 +48,12 @@ def test_old_segments_are_pruned(commands: Commands, two_visits: TwoVisits) -> N
     commands.done("dump", "full", "--shards", "1")
     would = commands.json("journal", "prune", "--before", two_visits.baseline, "--dry-run")
     assert commands.json("journal", "prune", "--before", two_visits.baseline) == would
-    assert [(one["stream"], one["segments"]) for one in would] == [("index", 0), ("observed", 1), ("content", 1)]
+    assert [(one["stream"], one["segments"]) for one in would] == [
+        ("index", 0),
+        ("observed", 1),
+        ("content", 1),
+        ("visits", 1),
+    ]
     printed = commands.done("journal", "prune", "--before", two_visits.baseline).stderr
     assert unnamed(printed, "observed", "0", f"{two_visits.baseline:,}") == []
     commands.refused("journal", "tail", "--since", 0)
@@ -134,7 +139,7 @@ def test_journal_is_verified_signed_and_compared(
     commands.done("journal", "write")
     found = commands.json("journal", "verify")
     assert [(one["stream"], one["fault"], one["end"]) for one in found["streams"]] == [
-        (stream, None, two_visits.serial) for stream in ("index", "observed", "content")
+        (stream, None, two_visits.serial) for stream in ("index", "observed", "content", "visits")
     ]
     key = Ed25519PrivateKey.generate()
     private, public = tmp_path / "key.pem", tmp_path / "public.pem"

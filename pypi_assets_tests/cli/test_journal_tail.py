@@ -41,7 +41,7 @@ def test_records_are_printed_in_order_from_each_cursor(commands: Commands, journ
     every = lines(commands)
     places = [Cursor.parse(one["cursor"]) for one in every]
     assert places == sorted(set(places))
-    assert {one["stream"] for one in every} == {"index", "observed", "content"}
+    assert {one["stream"] for one in every} == {"index", "observed", "content", "visits"}
     assert [Cursor.of(one) for one in every] == places
     for number in range(0, len(every), 3):
         assert lines(commands, "--since", every[number]["cursor"]) == every[number + 1 :]

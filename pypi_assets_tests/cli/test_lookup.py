@@ -228,7 +228,7 @@ def test_suggestions_are_printed_on_standard_error(commands: Commands, index: Se
         ("lookup", "project", "demo-project==2"): ["demo-project", "1.0"],
         ("lookup", "dependents", "importable"): ["importable", "Demo-Project"],
         ("history", "importable"): ["importable", "Demo-Project"],
-        ("admin", "visits", "importable"): ["importable", "Demo-Project"],
+        ("visits", "importable"): ["importable", "Demo-Project"],
         ("lookup", "files", "demo-projet"): ["demo-project"],
     }.items():
         result = commands.done(*question)

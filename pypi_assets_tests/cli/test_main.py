@@ -324,7 +324,7 @@ READING = [
     ("status",),
     ("lookup", "files"),
     ("history", "demo"),
-    ("admin", "visits", "demo"),
+    ("visits", "demo"),
     ("admin", "where", "demo"),
     ("admin", "ranges"),
     ("failures", "list"),
@@ -521,9 +521,9 @@ def test_unknown_name_has_an_empty_answer_with_a_note(commands: Commands, index:
         ("lookup", "project", "demo==9"): ["demo", "9", serial, "1.0"],
         ("lookup", "files", "nope"): ["nope"],
         ("history", "nope"): ["nope"],
-        ("admin", "visits", "nope"): ["nope"],
-        ("admin", "visits", "nope", "--compare", 1, 2): ["nope"],
-        ("admin", "visits", "demo", "--compare", 1, 1): ["demo", "1"],
+        ("visits", "nope"): ["nope"],
+        ("visits", "nope", "--compare", 1, 2): ["nope"],
+        ("visits", "demo", "--compare", 1, 1): ["demo", "1"],
     }.items():
         result = commands.done(*arguments)
         assert (result.stdout, [value for value in named if value not in result.stderr]) == ("", []), arguments

@@ -39,8 +39,8 @@ OPTIONS = [
     ("lookup files a,b", "PROJECT 'a,b'"),
     ("lookup files --at now", "'--at' 'now'"),
     ("history", "'PROJECT'"),
-    ("admin visits demo --compare 1", "'--compare' 2"),
-    ("admin visits demo --compare 0 2", "'--compare' 0 x>=1"),
+    ("visits demo --compare 1", "'--compare' 2"),
+    ("visits demo --compare 0 2", "'--compare' 0 x>=1"),
     ("dump full --shards 7", "'--shards' '7' '1' '16' '256'"),
     ("dump full --concurrency 99", "'--concurrency' 99 1<=x<=12"),
     ("dump compact --growth 0", "'--growth' 0 x>=1"),
@@ -116,7 +116,7 @@ PLACES = [
 AFTER_A_CRAWL = [
     ("lookup files --at 99999999", "99999999"),
     ("lookup module demo_module --at 99999999", "99999999"),
-    ("admin visits demo --compare 1 99", "99"),
+    ("visits demo --compare 1 99", "99"),
 ]
 """Command lines that name missing things, although the catalog is filled."""
 
@@ -272,7 +272,7 @@ def test_tables_have_the_same_options(commands: Commands, index: ServedIndex) ->
         "failures list --project broken": ("project", "filename"),
         "admin ranges": ("range", "state"),
         "leveldb list": ("dataset", "version"),
-        "admin visits demo": ("visit", "scope"),
+        "visits demo": ("visit", "scope"),
         "history demo": ("serial", "time"),
         "lookup files": ("filename", "project"),
     }.items():

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
 from pypi_assets.catalog.database import Catalog, CatalogError
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
@@ -15,13 +16,17 @@ from pypi_assets.catalog.reads.past_generations import past_generations_of
 from pypi_assets.catalog.reports.catalog_status import read_followed
 from pypi_assets.catalog.reports.live_files import files_with_sha256, live_files
 from pypi_assets.catalog.reports.project_history import read_history
+from pypi_assets.catalog.reports.visit_requests import find_request
 from pypi_assets.catalog.scopes.scope_status import scope_status
 from pypi_assets.catalog.scopes.stored_scopes import require_scope
+from pypi_assets.catalog.tables import observed_projects
+from pypi_assets.catalog.work.requested_visits import UnknownProjectsError
 from pypi_assets.components import crawler_from, index_from, storage_from
 from pypi_assets.crawl.crawler import Crawler, observe
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.crawl.requested import request_now, run_requested
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets.index.errors import PackageIndexError
@@ -109,6 +114,28 @@ def test_only_named_projects_are_followed_without_a_list(
     assert (result.listing.projects, result.listing.missing) == (2, ("missing",))
     assert live(catalog) == {("other_thing-1.0-py3-none-any.whl", False)}
     assert "/simple/demo/" not in index.requests
+
+
+def test_requested_project_is_polled_now(index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]) -> None:
+    """Other projects are not polled, and a name without a page is not stored."""
+    crawl_full(follow())
+    new = index.wheel("demo", "2.0")
+    fresh = index.wheel("fresh", "1.0")
+    index.requests.clear()
+    crawler = follow(poll_shortest_s=3_600, poll_longest_s=86_400)
+    ids = request_now(crawler, ["demo", "fresh"])
+    assert run_requested(crawler) == 2
+    with catalog.read() as connection:
+        found = [find_request(connection, id_, catalog.clock()) for id_ in ids]
+        assert [{(one.change, one.filename) for one in request.changed} for request in found if request] == [
+            {("came", new)},
+            {("came", fresh)},
+        ]
+    assert "/simple/other-thing/" not in index.requests
+    with pytest.raises(UnknownProjectsError):
+        request_now(crawler, ["missing"])
+    with catalog.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(observed_projects)) == 3
 
 
 def test_login_pages_change_nothing(index: ServedPages, catalog: Catalog, follow: Callable[..., Crawler]) -> None:

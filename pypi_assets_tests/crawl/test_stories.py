@@ -134,7 +134,7 @@ def test_visits_are_listed_with_their_findings(index: ServedIndex, catalog: Cata
         back = [(difference.filename, difference.change) for difference in compare_visits(connection, demo, 2, 1)]
         assert back == [(wheel, "unyanked"), (sdist, "came"), (newer, "went")]
         assert compare_visits(connection, demo, 1, 1) == []
-        with pytest.raises(CatalogError, match=naming("demo", 4, "failed", "pypi-assets admin visits demo")):
+        with pytest.raises(CatalogError, match=naming("demo", 4, "failed", "pypi-assets visits demo")):
             compare_visits(connection, demo, 1, 4)
-        with pytest.raises(CatalogError, match=naming("demo", 9, "pypi-assets admin visits demo")):
+        with pytest.raises(CatalogError, match=naming("demo", 9, "pypi-assets visits demo")):
             compare_visits(connection, demo, 9, 1)

@@ -27,7 +27,7 @@ def found(published: Published, **parts: list[str]) -> list[tuple]:
 
 def test_empty_filter_matches_all_records(journaled: Published):
     assert len(found(journaled)) == len(records(journaled)) > 30
-    assert RecordFilter().read_streams == ("index", "observed", "content")
+    assert RecordFilter().read_streams == ("index", "observed", "content", "visits")
 
 
 def test_parts_are_combined_with_and_and_values_with_or(journaled: Published):
@@ -71,6 +71,7 @@ def test_gained_names_need_a_comparison(journaled: Published):
 def test_only_streams_with_possible_matches_are_read():
     assert RecordFilter.parse(kinds=["yank release"]).read_streams == ("index",)
     assert RecordFilter.parse(kinds=["gap", "file read"]).read_streams == ("index", "observed", "content")
+    assert RecordFilter.parse(kinds=["visit-failed"]).read_streams == ("visits",)
     assert RecordFilter.parse(modules=["yaml"]).read_streams == ("content",)
     assert RecordFilter.parse(modules=["yaml"], kinds=["file added"]).read_streams == ()
     assert RecordFilter.parse(gained=["start-up"]).read_streams == ("content",)

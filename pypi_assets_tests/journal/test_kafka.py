@@ -55,13 +55,14 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 
 def made_journal(storage: Storage, serials: int = 60) -> Journal:
-    """Write a journal: an index record for each serial, an observed record for every second, a content record for every
-    third.
+    """Write a journal: an index record for each serial, an observed record for every second, records of content
+    and visits for every third.
     """
     names = [f"project-{serial % 7}" for serial in range(serials + 1)]
     records = {
         JournalStream.INDEX: [simple_record(one, "add file", names[one]) for one in range(1, serials + 1)],
         JournalStream.OBSERVED: [simple_record(one, "file-added", names[one]) for one in range(2, serials + 1, 2)],
+        JournalStream.VISITS: [simple_record(one, "visit full", names[one]) for one in range(3, serials + 1, 3)],
         JournalStream.CONTENT: [
             simple_record(one, "file-read", names[one], modules=["été"]) for one in range(3, serials + 1, 3)
         ],
@@ -78,7 +79,7 @@ def publisher(catalog: Catalog, journal: Journal, brokers: str, prefix: str) -> 
 
 
 def received(brokers: str, prefix: str) -> list[Message]:
-    """Return all messages of the three topics, in order within each partition."""
+    """Return all messages of all topics, in order within each partition."""
     reader = Consumer({"bootstrap.servers": brokers, "group.id": prefix, "enable.auto.commit": False, "log_level": 0})
     topics = reader.list_topics(timeout=30).topics
     partitions = [

@@ -63,6 +63,7 @@ def test_old_segments_are_deleted_and_readers_learn_the_start(small: SmallCatalo
         "index": (2, 2000),
         "observed": (1, 1500),
         "content": (1, 1500),
+        "visits": (1, 1500),
     }
     assert all(verify_stream(storage, stream).is_sound for stream in JournalStream)
     assert beginning(Journal(storage)) == Cursor.after_serial(2000)

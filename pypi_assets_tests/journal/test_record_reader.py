@@ -35,7 +35,7 @@ def place(record: Record) -> tuple[int, int, int]:
 
 
 @settings(max_examples=examples(20))
-@given(st.lists(serials, min_size=3, max_size=3), st.sets(st.integers(1, 29), max_size=4), st.integers(1, 30))
+@given(st.lists(serials, min_size=4, max_size=4), st.sets(st.integers(1, 29), max_size=4), st.integers(1, 30))
 def test_reader_from_any_cursor_misses_nothing(of_streams: list[list[int]], cuts: set[int], through: int) -> None:
     journal = write_streams(open_storage("memory:///"), drawn(of_streams), 30, cuts=cuts)
     records = records_of(journal)
@@ -48,7 +48,7 @@ def test_reader_from_any_cursor_misses_nothing(of_streams: list[list[int]], cuts
 
 
 def test_journal_that_begins_later_is_rejected_by_name(storage: Storage) -> None:
-    journal = write_streams(storage, drawn([[12], [], []]), 20, start=10)
+    journal = write_streams(storage, drawn([[12], [], [], []]), 20, start=10)
     assert journal.through(["index"]) == 20
     assert [record["serial"] for record in records_of(journal, Cursor.after_serial(10))] == [12]
     with pytest.raises(NoJournalError, match=naming(10, 9)):

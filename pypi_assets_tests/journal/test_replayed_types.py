@@ -105,6 +105,12 @@ def test_written_journal_is_replayed(written: Lines, catalog: Catalog) -> None:
         (JournalStream.INDEX, "project", None, "None"),
         (JournalStream.INDEX, "normalized", "Another", "Another"),
         (JournalStream.INDEX, "at", None, ""),
+        (JournalStream.VISITS, "visit", 0, "`$.visit`"),
+        (JournalStream.VISITS, "statuses", [], "`$.statuses`"),
+        (JournalStream.VISITS, "statuses", [{"at": 1.0, "status": "good"}], "good"),
+        (JournalStream.VISITS, "changed", [["a", None]], "`$.changed"),
+        (JournalStream.VISITS, "snapshot", "x" * 65, "`$.snapshot`"),
+        (JournalStream.VISITS, "base", ..., "base"),
         (JournalStream.INDEX, "at", 2**63, "`$.at`"),
         (JournalStream.INDEX, "stream", "content", ""),
         (JournalStream.INDEX, "kind", "gap", "gap"),
@@ -140,7 +146,7 @@ def test_invalid_field_is_named_with_its_record(
 @pytest.mark.parametrize("field", ["requires_dist", "modules"])
 def test_invalid_list_of_names_is_rejected(written: Lines, sqlite_catalog: Catalog, field: str, value: object) -> None:
     number = first(written, JournalStream.CONTENT, field)
-    with pytest.raises(JournalDamagedError, match=naming("content")):
+    with pytest.raises(JournalDamagedError, match=naming("visits")):  # the last record that is stored with it
         replay(journal_of(with_changed(written, JournalStream.CONTENT, number, {field: value})), sqlite_catalog)
 
 

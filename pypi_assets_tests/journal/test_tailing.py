@@ -80,7 +80,7 @@ def test_scan_is_resumed_at_its_position(storage: Storage):
     opened = []
     tail = Tail(Journal(_Counting(storage, opened)))
     read_all(tail, Cursor(0, 0, 0), EVERY, 2)
-    assert len(opened) == 12  # each segment of each stream once
+    assert len(opened) == 16  # each segment of each stream once
     again = tail.batch(Cursor(0, 0, 0), EVERY, 2)  # a repeated request starts again
     assert [cursor for cursor, _ in again.lines] == [Cursor.of(record) for record in records_of(journal)[:2]]
 
@@ -96,7 +96,7 @@ def test_middle_of_a_large_segment_is_reached_in_bounded_batches(storage: Storag
     first = tail.batch(after, EVERY, 10, **bounds)
     assert (first.lines, first.cursor, first.is_last) == ([], after, False)
     assert read_all(tail, after, EVERY, 10, **bounds) == [Cursor(serial, 0, 0) for serial in range(1_901, serials + 1)]
-    assert len(opened) == 3  # once for each stream, since the scan is resumed at its position
+    assert len(opened) == 4  # once for each stream, since the scan is resumed at its position
 
 
 def test_fully_read_segment_is_not_opened(storage: Storage):
@@ -106,7 +106,7 @@ def test_fully_read_segment_is_not_opened(storage: Storage):
     assert tail.batch(Cursor.after_serial(60), EVERY, 10).lines == []
     assert opened == []  # a poll for new records costs little, even if the last segment is large
     assert len(tail.batch(Cursor.after_serial(40), EVERY, 1_000).lines) == 40 + 10 + 7
-    assert len(opened) == 3
+    assert len(opened) == 4
 
 
 class _Counting:

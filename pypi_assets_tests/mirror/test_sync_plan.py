@@ -34,7 +34,7 @@ def test_state_of_a_storage_is_read(origin: Origin) -> None:
     state = read_state(origin.storage.get(PUBLISHED), "here")
     assert state.index_url == origin.published.index.url
     assert state.leveldbs.keys() == DATASETS.keys()
-    assert set(state.heads) == {"index", "observed", "content"}
+    assert set(state.heads) == {"index", "observed", "content", "visits"}
     assert all(held_publication(origin.storage, root) for root in state.roots)
     assert held_publication(origin.storage, "modules/input_lists/99999") is None
 

@@ -106,7 +106,36 @@ def compare_visits(connection: Connection, project: CatalogProject, before: int,
 
     Raises CatalogError if a visit does not exist or saw no page.
     """
-    was, now = _shown_files(connection, project, before), _shown_files(connection, project, after)
+    return _differences(_shown_files(connection, project, before), _shown_files(connection, project, after))
+
+
+def differences_since(connection: Connection, project: CatalogProject, before: int, after: int) -> list[FileDifference]:
+    """Return the differences between the last page that was seen up to the visit `before`, and the visit `after`.
+
+    Without an earlier page, all files came. There are none if the visit `after` saw no page.
+    """
+    was, now = (_last_snapshot(connection, project, *limits) for limits in ((0, before), (after - 1, after)))
+    if now is None:
+        return []
+    found = dict(read_snapshots(connection, {now, *([] if was is None else [was])}))
+    return _differences({} if was is None else found[was].entries, found[now].entries)
+
+
+def _last_snapshot(connection: Connection, project: CatalogProject, after: int, last: int) -> int | None:
+    """Return the snapshot of the newest visit with a page, among those with numbers above `after` up to `last`."""
+    query = (
+        select(visit_statuses.c.snapshot_id)
+        .join(visits, visits.c.id == visit_statuses.c.visit_id)
+        .where(visits.c.project_id == project.id, visits.c.visit > after, visits.c.visit <= last)
+        .where(visit_statuses.c.snapshot_id.is_not(None))
+        .order_by(visits.c.visit.desc(), visit_statuses.c.id.desc())
+    )
+    return connection.scalar(query.limit(1))
+
+
+def _differences(
+    was: Mapping[str, tuple[str | None, bool]], now: Mapping[str, tuple[str | None, bool]]
+) -> list[FileDifference]:
     found = []
     for filename in sorted(was.keys() | now.keys()):
         sha256_before, yanked_before = was.get(filename, (None, False))
@@ -136,7 +165,7 @@ def _shown_files(connection: Connection, project: CatalogProject, visit: int) ->
         .where(visits.c.project_id == project.id, visits.c.visit == visit)
         .order_by(visit_statuses.c.id)
     ).all()
-    listed = f"see `pypi-assets admin visits {project.name}`"
+    listed = f"see `pypi-assets visits {project.name}`"
     if not statuses and visit < (connection.scalar(_newest_visit(project)) or 0):
         raise CatalogError(f"visit {visit} of {project.name} is older than the log of visits and was deleted; {listed}")
     if not statuses:

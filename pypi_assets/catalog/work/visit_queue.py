@@ -45,6 +45,8 @@ from pypi_assets.catalog.tables import (
 from pypi_assets.visit_policies import LEAST_NICE, MOST_NICE, NEVER_VISITED
 
 REVISITS = "revisits"
+REQUESTED = "requested"
+"""The workload of visits that people request: see `requested_visits.py`."""
 LISTING = "listing"
 """The workload of visits from the list of projects that no range has taken yet. They are not made before."""
 
@@ -153,8 +155,15 @@ def owner_of(workload: str) -> WorkloadOwner | None:
 
 
 def visit_kind(workload: str) -> str:
-    """Return the kind of the visits of `workload`: full, incremental, audit or scope."""
-    kinds = {"crawl": "full", "range": "incremental", "audit": "audit", "scope": "scope", REVISITS: "audit"}
+    """Return the kind of the visits of `workload`: full, incremental, audit, scope or requested."""
+    kinds = {
+        "crawl": "full",
+        "range": "incremental",
+        "audit": "audit",
+        "scope": "scope",
+        REVISITS: "audit",
+        REQUESTED: REQUESTED,
+    }
     return kinds[workload.partition(":")[0]]
 
 

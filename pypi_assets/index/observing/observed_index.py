@@ -7,7 +7,7 @@ page that belongs to a serial of the local counter. The meaning of an observatio
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import BinaryIO, Self, TypeVar
@@ -128,17 +128,30 @@ class ObservedIndex:
         """Close the client's connections."""
         self._client.close()
 
-    def observe(self, report: Report, *, everything: bool = False, with_list: bool = True) -> Observation:
+    def observe(
+        self,
+        report: Report,
+        *,
+        everything: bool = False,
+        with_list: bool = True,
+        only: frozenset[str] | None = None,
+    ) -> Observation:
         """Poll the list of projects, and then each due project once, up to the policy's number of requests.
 
-        With `everything`, all projects are polled. Without `with_list`, only known projects are polled. Raises the
-        error of the list, or the first project's error if no project could be polled.
+        With `everything`, all projects are polled. Without `with_list`, only known projects are polled. With `only`,
+        just these projects are polled, without the list, even if they are not due. Raises the error of the list, or the
+        first project's error if no project could be polled.
         """
         with self._lock:
             started, done = self._memory.now(), _ObservingRound(_ListNow(self._source, self.index_url))
-            if with_list:
+            if with_list and only is None:
                 self._observe_list(started, everything=everything)
             among = self._projects or None
+            if only is not None:
+                among = frozenset(self._known_or_new(only & self._projects if self._projects else only))
+                if not among:
+                    return Observation()
+                everything = True
             if everything:
                 self._memory.make_due(started, among)
             limit = None if everything else self._policy.requests
@@ -160,6 +173,15 @@ class ObservedIndex:
         if done.failed and len(done.failed) == done.looked_at:
             raise done.failed[0][1]
         return Observation(done.looked_at, len(done.failed), done.events, waiting, tuple(_messages(done)))
+
+    def _known_or_new(self, projects: Iterable[str]) -> Iterator[str]:
+        """Yield the known ones of these projects. Unknown projects are polled, and enter if they have a page."""
+        for project in sorted(projects):
+            if self._memory.load(project) is not None:
+                yield project
+                continue
+            with suppress(NotOnIndexError):
+                self._first_look(project, None)
 
     def _observe_list(self, now: float, *, everything: bool) -> None:
         if self._projects:

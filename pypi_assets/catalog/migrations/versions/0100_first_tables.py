@@ -452,6 +452,21 @@ def upgrade() -> None:
         _is_claimed = _queue.c.claimed_by.is_not(None)
         Index(None, _queue.c.claimed_by, postgresql_where=_is_claimed, sqlite_where=_is_claimed)
     Table(
+        "requested_visits",
+        metadata,
+        Column("id", Key, primary_key=True),
+        Column("project_id", ForeignKey("projects.id"), nullable=False),
+        Column("requested_at", Time, nullable=False),
+        Column("before_visit", Integer, nullable=False),
+        Column("ended_at", Time),
+        Column("visit", Integer),
+        Column("open", SmallInteger),
+        UniqueConstraint("project_id", "open"),
+        _partial_index("ix_requested_visits_open", "id", where="open = 1"),
+        CheckConstraint("(open IS NULL) = (ended_at IS NOT NULL)", name="open_until_ended"),
+        sqlite_autoincrement=True,
+    )
+    Table(
         "workload_claims",
         metadata,
         Column("claimed_by", Short, primary_key=True),
