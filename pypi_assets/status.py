@@ -46,6 +46,7 @@ SENSORS = (
     "new_serial_range",
     "first_full_dump",
     "late_changes",
+    "requested_visits",
     "new_leveldb_version",
     "scope_work",
 )

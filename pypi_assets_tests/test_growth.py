@@ -10,15 +10,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from pypi_assets.catalog import counters
+from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger import range_ledger
+from pypi_assets.catalog.observed.projects import PROJECT_COLUMNS, CatalogProject
 from pypi_assets.catalog.reports.catalog_status import catalog_status, work_done
 from pypi_assets.catalog.reports.failures import count_failures
 from pypi_assets.catalog.reports.next_visits import next_visits, next_visits_of
 from pypi_assets.catalog.reports.range_states import range_statuses
+from pypi_assets.catalog.reports.visit_log import VisitedState, projects_in_state
+from pypi_assets.catalog.tables import projects
+from pypi_assets.catalog.work.requested_visits import request_visits
 from pypi_assets.crawl.draining import Pace
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
+from pypi_assets.crawl.requested import run_requested
 from pypi_assets.crawl.scope_crawl import discover_all
 from pypi_assets.dumps.cover import cover
 from pypi_assets.upkeep.due import due_datasets, due_full_dump, due_ranges, due_scopes, what_is_due
@@ -71,6 +78,12 @@ def measured_at_both_ages(
     return {name: (measured[0][name], measured[1][name]) for name in measured[0]}
 
 
+def known_projects(catalog: Catalog) -> list[CatalogProject]:
+    with catalog.read() as connection:
+        rows = connection.execute(select(*PROJECT_COLUMNS).order_by(projects.c.id).limit(1)).all()
+        return [CatalogProject(*row) for row in rows]
+
+
 def kinds_of_work(growing: GrowingCatalog) -> dict[str, Callable[[], object]]:
     catalog, storage = growing.catalog, growing.storage
 
@@ -105,6 +118,16 @@ def kinds_of_work(growing: GrowingCatalog) -> dict[str, Callable[[], object]]:
             next_visits(connection, 10)
             next_visits_of(connection, "daily")
 
+    def visited() -> None:
+        with catalog.read() as connection:
+            for state in VisitedState:
+                projects_in_state(connection, state, 3)
+
+    def requested() -> None:
+        names = [project.normalized for project in known_projects(catalog)[:1]]
+        catalog.transact(lambda connection: request_visits(connection, names, growing.follower.now))
+        assert run_requested(growing.follower.crawler) == 1
+
     return {
         "a range": crawl,
         "a range with a revisit": lambda: crawl(100.0),
@@ -113,6 +136,8 @@ def kinds_of_work(growing: GrowingCatalog) -> dict[str, Callable[[], object]]:
         "a scrape": metrics,
         "the newest ranges": ranges,
         "the next visits": queue,
+        "projects by the state of their visits": visited,
+        "a requested visit": requested,
     }
 
 

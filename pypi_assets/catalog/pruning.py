@@ -34,6 +34,7 @@ from pypi_assets.catalog.tables import (
     name_lists,
     pruning_positions,
     read_attempts,
+    requested_visits,
     required_names,
     shared_details,
     visit_statuses,
@@ -165,6 +166,15 @@ def old_visits(before: float) -> Sweep:
         owned=(visit_statuses.c.visit_id,),
         is_old=lambda row: row.started_at < before,
     )
+
+
+def old_requests(before: float) -> Sweep:
+    """Return the sweep of requests for visits that ended before `before` (unix seconds)."""
+
+    def chosen(_connection: Connection, rows: Sequence[Row[Any]]) -> Sequence[int]:
+        return [row.id for row in rows if row.ended_at is not None and row.ended_at < before]
+
+    return Sweep(requested_visits, chosen, columns=(requested_visits.c.ended_at,))
 
 
 def old_attempts(before: float) -> Sweep:

@@ -6,8 +6,8 @@ from functools import partial
 from pypi_assets.catalog.work.full_crawls import require_followable
 from pypi_assets.catalog.work.requested_visits import (
     UnknownProjectsError,
+    are_requests_due,
     end_requests,
-    has_requests,
     open_names,
     request_visits,
 )
@@ -50,7 +50,7 @@ def run_requested(crawler: Crawler) -> int:
     """
     catalog = crawler.catalog
     with catalog.read() as connection:
-        if not has_requests(connection):
+        if not are_requests_due(connection, catalog.clock()):
             return 0
         require_followable(connection, crawler.index.index_url, crawler.selection)
         names: Sequence[str] = open_names(connection)

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from pypi_assets.catalog.reports.failures import VISIT
 from pypi_assets.crawl.index_audit import audit_index
+from pypi_assets.crawl.requested import run_requested
 from pypi_assets.crawl.retry_failures import retry
 from pypi_assets.defs.checks import MATCHES_INPUT_LIST, verification_result
 from pypi_assets.defs.confusion import confusion_job
@@ -203,6 +204,19 @@ def retry_exhausted(
     record_check(context, settings.naming, few_are_exhausted, check_exhausted(settings, catalog))
 
 
+@op_job(
+    "visit_requested",
+    "Visits the pages of projects that people requested (`pypi-assets visit`, `POST /v1/visits`), and reads new files.",
+    tags=CRAWLING | {ONE_AT_A_TIME_TAG: "visit_requested"},
+    pool=INDEX_POOL,
+)
+def visit_requested(context: dg.OpExecutionContext, crawler: CrawlerResource) -> None:
+    """Make the requested visits that are due, and log how many requests have ended."""
+    with expected_errors_as_failures():
+        ended = run_requested(crawler.get(progress_log(context), context.log.warning))
+    context.add_output_metadata({"ended": ended})
+
+
 class Auditing(dg.Config):
     """The share of the index to visit."""
 
@@ -307,4 +321,11 @@ def _example_table(found: Mapping[str, Sequence[str]]) -> str:
     return markdown_table(("what", "example"), rows)
 
 
-MAINTENANCE_JOBS = [clean_up_storage, verify_newest_versions, retry_exhausted, audit_catalog, reprocess_extracts]
+MAINTENANCE_JOBS = [
+    clean_up_storage,
+    verify_newest_versions,
+    retry_exhausted,
+    audit_catalog,
+    visit_requested,
+    reprocess_extracts,
+]

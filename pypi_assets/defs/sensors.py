@@ -1,4 +1,4 @@
-"""Sensors, which request runs: for serial ranges, a first full dump, LevelDB versions, scopes, and a failed full crawl.
+"""Sensors, which request runs: for ranges, a full dump, LevelDB versions, scopes, requested visits, failed full crawls.
 
 `upkeep/due.py` computes pending work from the ledger and the storage, so a later tick makes up for a lost tick or a
 failed run. Sensors turn pending work into run requests, with pauses after failures. A tick queries the index for its
@@ -19,6 +19,7 @@ from pypi_assets.catalog.ledger.range_ledger import last_allocated_serial
 from pypi_assets.catalog.observed.events import events_through
 from pypi_assets.catalog.publications.allocated_names import allocate_version, last_allocated_version
 from pypi_assets.catalog.scopes.stored_scopes import all_scopes
+from pypi_assets.catalog.work.requested_visits import are_requests_due
 from pypi_assets.components import declared_scopes
 from pypi_assets.crawl.incremental_crawl import allocate_next_ranges
 from pypi_assets.crawl.scope_crawl import discover_all, keep_in_line
@@ -36,6 +37,7 @@ from pypi_assets.defs.jobs import (
     tags_of,
     update_leveldbs_job,
 )
+from pypi_assets.defs.maintenance_jobs import visit_requested
 from pypi_assets.defs.policy import all_of, dump_shards, leveldb_versions, project_parts, scope_names, serial_ranges
 from pypi_assets.defs.resources import CatalogResource, CrawlerResource, SettingsResource, StorageResource
 from pypi_assets.dumps.cover import Cover, cover
@@ -215,6 +217,29 @@ def new_leveldb_version(
     return report.result("; ".join(waiting), requests, partitions.missing(keys, KEYS_A_TICK))
 
 
+@sensor(
+    visit_requested,
+    description="Requests the job `visit_requested` if people have requested visits of projects.",
+)
+def requested_visits(
+    context: dg.SensorEvaluationContext, settings: SettingsResource, catalog: CatalogResource
+) -> dg.RunRequest | dg.SkipReason:
+    job, opened = settings.naming.job(visit_requested), catalog.get()
+    if reason := not_followable(opened):
+        return dg.SkipReason(reason)
+    if follower_drives(opened):
+        return dg.SkipReason("a follower (`pypi-assets follow`) is running, so requested visits are left to it")
+    with opened.read() as connection:
+        if not are_requests_due(connection, opened.clock()):
+            return dg.SkipReason("no requested visit is due")
+    if attempts(context.instance, job.name).running:
+        return dg.SkipReason(f"the job {job.name} is running")
+    made = failures_in_a_row(context.instance, job.name)
+    if not made.due(opened.clock()):
+        return dg.SkipReason(f"{job.name}: {made.describe(opened.clock())}")
+    return dg.RunRequest()
+
+
 def not_followable(catalog: Catalog) -> str | None:
     """Return why the index cannot be followed yet; None if a full crawl or a scope is complete."""
     crawl = due_crawl(catalog)
@@ -281,4 +306,5 @@ SENSORS = [
     late_changes,
     new_leveldb_version,
     scope_work,
+    requested_visits,
 ]

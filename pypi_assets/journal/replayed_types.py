@@ -94,7 +94,7 @@ class _ObservedRecord(_Placed, _Facts, total=False):
     followed: list[tuple[Count, Count | None, Count]]
 
 
-class _Status(TypedDict, total=False):
+class _VisitStatus(TypedDict, total=False):
     """A status of a visit."""
 
     at: Required[float]
@@ -113,7 +113,7 @@ class _VisitRecord(_Placed, total=False):
     visit_kind: Short
     started_at: float
     rulesets: str | None
-    statuses: Annotated[list[_Status], msgspec.Meta(min_length=1)]
+    statuses: Annotated[list[_VisitStatus], msgspec.Meta(min_length=1)]
     snapshot: Short | None
     files: Annotated[int, msgspec.Meta(ge=0, le=_MOST_SMALL)] | None
     base: Short | None

@@ -31,7 +31,7 @@ from pypi_assets.service import (
     simple,
     simple_files,
     solvability,
-    visits,
+    visit_routes,
 )
 from pypi_assets.service.middleware import LimitMiddleware, RequestMiddleware, answer_routing_error
 from pypi_assets.service.monitoring import AccessLog, note_state
@@ -62,7 +62,7 @@ def _operations() -> Iterator[Operation]:
         yield from module.OPERATIONS
     yield from changes.OPERATIONS
     yield from (*mirror_methods.OPERATIONS, *feeds.OPERATIONS)
-    yield from visits.OPERATIONS
+    yield from visit_routes.OPERATIONS
     yield from home.operations()
 
 

@@ -20,6 +20,7 @@ from pypi_assets.catalog.pruning import (
     forget_dumps,
     forget_versions,
     old_attempts,
+    old_requests,
     old_visits,
     sweep,
     unused_details,
@@ -218,6 +219,7 @@ class DeletionChain:
         now = self.catalog.clock()
         sweeps = (
             old_visits(now - self.kept.visit_days * DAY_S),
+            old_requests(now - self.kept.visit_days * DAY_S),
             old_attempts(now - self.kept.attempt_days * DAY_S),
             unused_lists(),
             unused_details(),

@@ -81,6 +81,7 @@ SMALL_INDEXES = {
     "ix_visit_queue_claimed_by": "what workers do now",
     "ix_read_queue_claimed_by": "what workers do now",
     "ix_visit_statistics_failing": "the projects whose last visit failed",
+    "ix_requested_visits_open": "the visits that people request and that are not made yet",
     "ix_serial_ranges_inexact": "the ranges that a list of projects brought and no event has explained yet",
     "ix_serial_ranges_unsealed": "the ranges that no dump has",
 }

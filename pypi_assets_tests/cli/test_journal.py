@@ -153,7 +153,7 @@ def test_journal_is_verified_signed_and_compared(
     published = json.loads(open_storage(storage).get(PUBLISHED))["journal"]
     assert published["observed"]["checkpoint"]["end"] == two_visits.serial  # for mirrors
     compared = commands.json("journal", "verify", "--against", storage)["compared"]
-    assert [(one["differing"], one["first"]) for one in compared] == [(0, None)] * 3
+    assert [(one["differing"], one["first"]) for one in compared] == [(0, None)] * 4
     shown = commands.done("journal", "verify", "--against", storage, "--public-key", public).stderr
     assert unnamed(shown, "0") == []
     write_head(open_storage(storage), Head("observed", 1, 0, 0, 0, None))

@@ -258,3 +258,21 @@ def test_endless_head_of_a_web_server_is_rejected(tmp_path: Path) -> None:
 def test_missing_folder_is_rejected(tmp_path: Any) -> None:
     with pytest.raises(StorageError):
         open_other((tmp_path / "missing").as_uri())
+
+
+def visit_record(serial: int, page_serial: int, snapshot: str | None, project: str = "demo") -> Record:
+    statuses = [{"at": 1.0, "status": "full", "page_status": "active"}]
+    record = simple_record(serial, "visit full", project, statuses=statuses, snapshot=snapshot)
+    return record | {"of_serial": page_serial}
+
+
+def test_pages_that_both_saw_at_one_serial_are_compared() -> None:
+    """The last visit of a page counts. Pages that one operator saw are only counted."""
+    ours = [visit_record(10, 9, "a"), visit_record(12, 9, "b"), visit_record(13, 13, "c"), visit_record(14, 14, None)]
+    theirs = [visit_record(16, 9, "b"), visit_record(17, 13, "d"), visit_record(18, 18, "e", "other")]
+    journals = journals_of({JournalStream.VISITS: ours}, {JournalStream.VISITS: theirs})
+    compared = compare_stream(*journals, JournalStream.VISITS)
+    counts = (compared.equal, compared.differing, compared.only_ours, compared.only_theirs)
+    assert counts == (1, 1, 0, 1)
+    assert compared.first is not None
+    assert (compared.first.serial, compared.first.filename, compared.first.fields) == (13, None, ("snapshot",))

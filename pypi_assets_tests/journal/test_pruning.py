@@ -71,7 +71,7 @@ def test_old_segments_are_deleted_and_readers_learn_the_start(small: SmallCatalo
     for cursor in (Cursor.after_serial(1999), Cursor(2000, 0, 3), Cursor.after_serial(0)):
         with pytest.raises(BeginsLaterError, match=naming(2000)):
             scanned(storage, cursor)
-    assert [one.segments for one in prune_journal(small.catalog, storage, 2400)] == [0, 0, 0]
+    assert [one.segments for one in prune_journal(small.catalog, storage, 2400)] == [0, 0, 0, 0]
     small.add(4000, "demo", "4", "demo-4.tar.gz")
     small.complete(4000)
     list(write_missing(small.catalog, storage))

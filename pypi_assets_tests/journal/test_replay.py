@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from pypi_assets.catalog.database import Catalog, open_catalog
+from pypi_assets.catalog.database import Catalog, CatalogError, open_catalog
 from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, complete_serial, inexact_spans, read_state
 from pypi_assets.catalog.observed.followed import follows_all
+from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.publications.journal_deliveries import find_consumer
 from pypi_assets.catalog.reads.past_generations import past_generations_of
 from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.reports.moments import serial_at
+from pypi_assets.catalog.reports.visit_log import VisitFilter, logged_visits, shown_files
 from pypi_assets.catalog.tables import distributions, events, followed_intervals, projects, serial_ranges
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -416,3 +418,30 @@ def test_records_are_inserted_in_batches(
     assert all(differences == {} for _, differences in reached)
     with replayed.read() as connection:
         assert connection.scalar(select(func.count()).select_from(serial_ranges)) == 1
+
+
+def test_pages_that_build_on_unknown_visits_are_replayed_without_files(follower: Follower, replayed: Catalog) -> None:
+    """Their visits are equal otherwise. A later page with all its files is complete."""
+    storage = open_storage("memory:///")
+    require_owner(storage, INDEX_URL)
+    add(follower.index, "demo")
+    crawl_full(follower.crawler)
+    full_dump(follower.catalog, storage, 16)
+    add(follower.index, "demo", "2.0")
+    add(follower.index, "fresh")
+    crawl_incremental(follower.crawler)
+    list(write_missing(follower.catalog, storage))
+    replay(storage, replayed, from_dump=True)
+    with replayed.read() as connection, follower.catalog.read() as original:
+        for name, has_files in (("demo", False), ("fresh", True)):
+            found, wanted = find_project(connection, name), find_project(original, name)
+            assert found is not None
+            assert wanted is not None
+            [visit] = logged_visits(connection, found, VisitFilter())
+            assert visit == logged_visits(original, wanted, VisitFilter(limit=1))[0]
+            assert visit.snapshot is not None
+            if has_files:
+                assert shown_files(connection, visit.snapshot) == shown_files(original, visit.snapshot)
+            else:
+                with pytest.raises(CatalogError):
+                    shown_files(connection, visit.snapshot)

@@ -226,3 +226,27 @@ def test_operator_without_the_redaction_has_otherwise_equal_records(
     for one, other in ((ours, theirs), (theirs, ours)):
         comparison = compare_stream(one, other, JournalStream.INDEX)
         assert (comparison.equal, comparison.differing, comparison.first) == (3, 0, None)
+
+
+def test_visits_that_name_a_redacted_file_are_replaced() -> None:
+    """Other visits of the project stay, and files of a release are found by their names."""
+    shown = [["secret-1.0.tar.gz", "00", False], ["secret-1.0-py3-none-any.whl", "01", False]]
+    common = {"base": None, "gone": [], "statuses": [], "snapshot": "0"}
+    visits = [
+        simple_record(1, "visit full", "secret", changed=shown, **common),
+        simple_record(2, "visit full", "secret", changed=[["secret-2.0.tar.gz", "02", False]], **common),
+        simple_record(3, "visit full", "secret", **(common | {"gone": ["secret-1.0.tar.gz"]}), changed=[]),
+        simple_record(4, "visit full", "secret", changed=[], **common),
+        simple_record(5, "visit full", "other", changed=shown, **common),
+    ]
+    for number, record in enumerate(visits):
+        record |= {"stream": "visits", "ordinal": number}
+    for wanted, taken in (
+        (wanted_takedown("a court", "secret", filename="secret-1.0.tar.gz"), {1, 3}),
+        (wanted_takedown("a court", "secret", "1"), {1, 3}),
+        (wanted_takedown("a court", "secret", "2.0"), {2}),
+        (wanted_takedown("a court", "secret"), {1, 2, 3, 4}),
+        (wanted_takedown("a court", record="visits:4:3"), {4}),
+    ):
+        replaced = {new["serial"] for new in Taking([wanted]).records(visits) if new["kind"] == TAKEN_DOWN}
+        assert replaced == taken, wanted

@@ -12,7 +12,7 @@ from openapi_spec_validator import validate
 
 from pypi_assets.questions.addresses import filled, names_in
 from pypi_assets.questions.question import all_questions
-from pypi_assets.service import changes, simple_files, solvability
+from pypi_assets.service import changes, simple_files, solvability, visit_routes
 from pypi_assets.service.questions import all_operations
 from pypi_assets_tests.service.published import Client, Published
 
@@ -37,6 +37,9 @@ PATHS = [
     "/v1/hashes/short",
     "/v1/projects/PyYAML",
     "/v1/projects/demo/9",
+    "/v1/projects/demo/visits?limit=1",
+    "/v1/projects/demo/visits/1",
+    "/v1/visits/1",
     "/v1/projects/pyyaml/dependents",
     "/v1/projects/pyyaml/dependents?limit=1&excludes=6.0",
     "/v1/projects/pyyaml/impact",
@@ -72,6 +75,7 @@ PATHS = [
 BODIES = [
     ("/v1/hashes", {"hashes": [SHA256]}),
     ("/v1/hashes", {"hashes": "none"}),
+    ("/v1/visits", {"projects": ["demo"]}),
     ("/v1/owners", {"imports": ["yaml", "none"]}),
     ("/v1/resolve", {"requirements": ["demo", "other.app[all]"]}),
     ("/v1/resolve", {"requirements": ["demo", "pyyaml>7"], "semantics": "uv"}),
@@ -159,7 +163,7 @@ def test_patterns_accept_no_trailing_newline(client: Client, document: dict[str,
     described = set(patterns(document))
     assert len(described) > 5
     assert not [one for one in described if not one.endswith("$") or "\\Z" in one]
-    modules = (changes, simple_files, solvability)
+    modules = (changes, simple_files, solvability, visit_routes)
     for operation in (*all_operations(), *(one for module in modules for one in module.OPERATIONS)):
         for kind in filter(None, (operation.parameters, operation.body)):
             for pattern in patterns(msgspec.json.schema(kind)):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
 
 from pypi_assets.catalog.database import CatalogError, at_a_time, lock_name, lock_rows
 from pypi_assets.catalog.observed.followed import followed_of
@@ -118,9 +118,13 @@ def end_requests(connection: Connection, now: float) -> int:
     return ended
 
 
-def has_requests(connection: Connection) -> bool:
-    """Check whether requests are open."""
-    return connection.scalar(select(requested_visits.c.id).where(requested_visits.c.open == 1).limit(1)) is not None
+def are_requests_due(connection: Connection, now: float) -> bool:
+    """Check whether a requested visit can be made now, or has been made and its request must end."""
+    q = visit_queue.c
+    is_due = or_(q.state != TaskState.TODO, and_(q.due_at <= now, q.claimed_until <= now))
+    query = select(requested_visits.c.id).join(visit_queue, q.project_id == requested_visits.c.project_id)
+    query = query.where(requested_visits.c.open == 1, q.workload == REQUESTED, is_due)
+    return connection.scalar(query.limit(1)) is not None
 
 
 def open_names(connection: Connection) -> list[str]:

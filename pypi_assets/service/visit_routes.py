@@ -77,7 +77,7 @@ class Visits(msgspec.Struct, frozen=True):
     deleted: str | None
 
 
-class ShownFile(msgspec.Struct, frozen=True):
+class VisitedFile(msgspec.Struct, frozen=True):
     """A file on the page that a visit saw."""
 
     filename: str
@@ -90,7 +90,7 @@ class OneVisit(msgspec.Struct, frozen=True):
 
     project: str
     visit: VisitResult
-    shown: list[ShownFile] | None
+    shown: list[VisitedFile] | None
 
 
 class RequestedVisits(msgspec.Struct, frozen=True):
@@ -174,7 +174,7 @@ def _visit(service: Service, call: Call[VisitParameters]) -> WholeAnswer:
             files = None if visit.snapshot is None else shown_files(connection, visit.snapshot)
         except CatalogError:
             files = None  # the journal that was replayed lacks them
-    shown = None if files is None else [ShownFile(*one) for one in files]  # type: ignore[arg-type]
+    shown = None if files is None else [VisitedFile(*one) for one in files]  # type: ignore[arg-type]
     return _answer(OneVisit(project.name, _result(visit), shown))
 
 
