@@ -275,9 +275,14 @@ class SensorFactory:
             with expected_errors_of_ticks(interval_s):
                 return self.function(context, **resources)
 
+        # Dagster makes a sensor again if the resources of its job are known later, as for jobs of ops, and then warns
+        of_ops = next((job for job in self.jobs if isinstance(job, OpJob)), None)
+        targets: dict[str, Any] = {"jobs": [naming.job(job) for job in self.jobs]}
+        if of_ops is not None:
+            targets = {"job_name": naming.job(of_ops).name}
         made: dg.SensorDefinition = dg.sensor(
             name=naming.name(self.function.__name__),
-            jobs=[naming.job(job) for job in self.jobs],
+            **targets,
             minimum_interval_seconds=interval_s,
             default_status=dg.DefaultSensorStatus.RUNNING if on else dg.DefaultSensorStatus.STOPPED,
             description=self.description,

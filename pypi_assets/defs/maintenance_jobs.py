@@ -208,6 +208,7 @@ def retry_exhausted(
     "visit_requested",
     "Visits the pages of projects that people requested (`pypi-assets visit`, `POST /v1/visits`), and reads new files.",
     tags=CRAWLING | {ONE_AT_A_TIME_TAG: "visit_requested"},
+    op="make_requested_visits",
     pool=INDEX_POOL,
 )
 def visit_requested(context: dg.OpExecutionContext, crawler: CrawlerResource) -> None:

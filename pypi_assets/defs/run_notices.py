@@ -43,7 +43,8 @@ def next_steps(
         is_on = schedule.default_status == dg.DefaultScheduleStatus.RUNNING
         steps[schedule.job_name] = _BY_SCHEDULE.format(schedule.name) + ("" if is_on else ", if it is on")
     for sensor in sensors:
-        steps |= {job.name: _BY_SENSOR.format(sensor.name) for job in sensor.jobs}
+        names = [job.name for job in sensor.jobs] if sensor.has_jobs else [sensor.job_name]
+        steps |= {name: _BY_SENSOR.format(sensor.name) for name in names if name is not None}
     return steps | {job.name: step for job in jobs if (step := _step_of(job))}
 
 
