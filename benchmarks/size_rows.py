@@ -111,6 +111,7 @@ class CatalogRows:
         self.statuses = table(
             "visit_statuses",
             *("id", "visit_id", "at", "status", "page_serial", "seen_through", "snapshot_id", "page_status"),
+            "logged_serial",
         )
         self.statistics = table(
             "visit_statistics",
@@ -389,7 +390,8 @@ class _ProjectRows:
         visit_id = rows.id("visits", period)
         rows.visits.add(period, visit_id, self._id, self._visits, visit_kind(workload), workload, at)
         snapshot_id = self._snapshot(period)
-        rows.statuses.add(period, rows.id("visit_statuses", period), visit_id, at, "ongoing", None, None, None, None)
+        nothing = (None, None, None, None, None)
+        rows.statuses.add(period, rows.id("visit_statuses", period), visit_id, at, "ongoing", *nothing)
         rows.statuses.add(
             period,
             rows.id("visit_statuses", period),
@@ -400,6 +402,7 @@ class _ProjectRows:
             through,
             snapshot_id,
             "active",
+            through,
         )
         rows.sightings.add(
             period, rows.id("sightings", period), self._id, visit_id, at + 1, page_serial, through, snapshot_id
