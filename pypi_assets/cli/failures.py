@@ -139,7 +139,8 @@ def _summary(item: "AttemptedItem") -> str:
     else:
         state = item.outcome
     setting = f"PYPI_ASSETS_{'READ_ATTEMPTS' if item.filename else 'VISITS'}_KEPT_DAYS"
-    deleted = f"; earlier attempts are not in the log, which {setting} limits" if item.deleted else ""
+    missing = "earlier" if item.attempts else "its"  # a replayed catalog has none
+    deleted = f"; {missing} attempts are not in the log, which {setting} limits" if item.deleted else ""
     return f"{subject}: {state}, {counted(item.failed, 'failed attempt')}{deleted}"
 
 
