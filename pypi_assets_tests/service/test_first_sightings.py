@@ -72,6 +72,22 @@ def test_pages_state_and_mark_first_sightings(client: Client) -> None:
     assert times("at/2/simple/demo/") == times("at/2,safe/simple/demo/") == [first]
 
 
+def test_list_and_pages_have_the_serials_of_the_counter(client: Client) -> None:
+    """The catalog counts the events of an index without serials."""
+
+    def serials(path: str) -> tuple[int, ...]:
+        found = client.session.get(f"{client.url}{path}", headers={"Accept": JSON}, timeout=20)
+        [project] = found.json()["projects"]
+        page = client.session.get(f"{client.url}{path}demo/", headers={"Accept": JSON}, timeout=20)
+        described = client.session.get(f"{client.url}{path.replace('simple/', 'pypi/demo/json')}", timeout=20)
+        headers = [int(one.headers["X-PyPI-Last-Serial"]) for one in (found, page, described)]
+        shown = [one.json()["meta"]["_last-serial"] for one in (found, page)]
+        return (project["_last-serial"], *shown, described.json()["last_serial"], *headers)
+
+    assert serials("at/2/simple/") == (2,) * 7
+    assert serials("at/3/simple/") == serials("simple/") == (3,) * 7
+
+
 @pytest.mark.nightly
 def test_pip_uv_and_resolutions_respect_a_cutoff(client: Client, tmp_path: Path) -> None:
     with forked_pip() as pip:
