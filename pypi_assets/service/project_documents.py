@@ -26,7 +26,7 @@ from pypi_assets.service.pins import Pinned
 from pypi_assets.service.problems import not_found
 from pypi_assets.service.responses import WholeAnswer, redirect, to_json
 from pypi_assets.service.service import Service
-from pypi_assets.service.simple import ShownPage, shown_page
+from pypi_assets.service.simple import ServedPage, shown_page
 from pypi_assets.service.simple_pages import upload_time
 
 _SECONDS = len("2026-03-03T12:00:00")
@@ -137,14 +137,14 @@ def _version(service: Service, call: Call[VersionDocumentParameters]) -> WholeAn
     return _answer(shown, document)
 
 
-def _shown(service: Service, pinned: Pinned | None, project: str) -> ShownPage:
+def _shown(service: Service, pinned: Pinned | None, project: str) -> ServedPage:
     shown = shown_page(service, pinned, project)
     if not shown.page.files:
         raise not_found(f"{project} has no files at serial {shown.serial}", parameter="project")
     return shown
 
 
-def _answer(shown: ShownPage, document: ProjectDocument | ReleaseDocument) -> WholeAnswer:
+def _answer(shown: ServedPage, document: ProjectDocument | ReleaseDocument) -> WholeAnswer:
     return WholeAnswer(
         to_json(document),
         serial=shown.serial,
@@ -154,7 +154,7 @@ def _answer(shown: ShownPage, document: ProjectDocument | ReleaseDocument) -> Wh
     )
 
 
-def _info(service: Service, pinned: Pinned | None, shown: ShownPage, version: str) -> ReleaseInfo:
+def _info(service: Service, pinned: Pinned | None, shown: ServedPage, version: str) -> ReleaseInfo:
     files = {file.filename: file for file in shown.page.files if file.version == version}
     row = _described(_rows(service, pinned, shown, version))
     described = files.get(row.get("filename", "")) or next(iter(files.values()))
@@ -177,7 +177,7 @@ def _info(service: Service, pinned: Pinned | None, shown: ShownPage, version: st
     )
 
 
-def _rows(service: Service, pinned: Pinned | None, shown: ShownPage, version: str) -> Sequence[Mapping[str, Any]]:
+def _rows(service: Service, pinned: Pinned | None, shown: ServedPage, version: str) -> Sequence[Mapping[str, Any]]:
     """Return the records of the files of a release, from the catalog, or without one from the datasets."""
     project = shown.page.project
     if pinned is not None:

@@ -50,7 +50,7 @@ class ListParameters(OperationParameters, frozen=True):
     """The list has no parameters."""
 
 
-class ShownPage(NamedTuple):
+class ServedPage(NamedTuple):
     """A page at `serial`, valid since `modified`. `set_id` is the set of datasets, if it determines the page."""
 
     page: SimplePage
@@ -59,13 +59,13 @@ class ShownPage(NamedTuple):
     set_id: str | None
 
 
-def shown_page(service: Service, pinned: Pinned | None, project: str) -> ShownPage:
+def shown_page(service: Service, pinned: Pinned | None, project: str) -> ServedPage:
     """Return the page of a project (normalized): the latest page, or the page at a pinned serial.
 
     Raises a ProblemError if there is none.
     """
     if pinned is not None:
-        return ShownPage(_past_page(service, pinned, project), pinned.serial, pinned.at, None)
+        return ServedPage(_past_page(service, pinned, project), pinned.serial, pinned.at, None)
     datasets = service.datasets()
     page = datasets.reader(SimpleReader).page(project)
     set_id: str | None = datasets.id
@@ -77,7 +77,7 @@ def shown_page(service: Service, pinned: Pinned | None, project: str) -> ShownPa
         page = replace(page, last_serial=_last_serial(service, datasets.serial, project))
     if page.last_serial is None and service.has_catalog:
         set_id = None  # the catalog may answer the next request
-    return ShownPage(page, datasets.serial, datasets.published.published_at, set_id)
+    return ServedPage(page, datasets.serial, datasets.published.published_at, set_id)
 
 
 def _page(service: Service, call: Call[PageParameters]) -> WholeAnswer:

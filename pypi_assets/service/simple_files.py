@@ -50,7 +50,7 @@ class HashedParameters(OperationParameters, frozen=True):
     filename: Filename
 
 
-class HashParameters(OperationParameters, frozen=True):
+class BytesParameters(OperationParameters, frozen=True):
     """Bytes, by their SHA-256 alone."""
 
     sha256: Sha256
@@ -77,7 +77,7 @@ def _file(service: Service, call: Call[HashedParameters] | Call[UnhashedParamete
     return _bytes_of(service, call, place, None if found is None else found[1].url, is_hidden=is_hidden)
 
 
-def _file_of_hash(service: Service, call: Call[HashParameters]) -> FileAnswer:
+def _file_of_hash(service: Service, call: Call[BytesParameters]) -> FileAnswer:
     """Return the bytes with this hash, whatever their name, if they were ever on the index."""
     place = FilePlace(sha256=call.parameters.sha256.lower())
     if service.catalog is not None:
@@ -271,7 +271,7 @@ FILE_OF_HASH = Operation(
     summary="Redirect to the file with this SHA-256",
     description="The file may have been removed from the index, or replaced, since it was seen. If its bytes are kept"
     " for a scope, they are returned, also in ranges.",
-    parameters=HashParameters,
+    parameters=BytesParameters,
     media_types=("application/octet-stream",),
     problems=(307, 404, 451),
     tag="simple",
