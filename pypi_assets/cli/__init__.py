@@ -67,7 +67,7 @@ _COMMANDS = {
         "crawl": ("cli.crawl:crawl_group", "Bring the catalog up to date with the index."),
         "follow": ("cli.follow:follow_command", "Follow the index within seconds, until stopped."),
         "queue": ("cli.queue:queue_command", "Show which projects are visited next, and why."),
-        "visit": ("cli.visits:visit_command", "Visit the pages of PROJECTS now, and print what changed."),
+        "visit": ("cli.visit:visit_command", "Visit the pages of PROJECTS now, and print what changed."),
         "visits": (
             "cli.visits:visits_command",
             "List or compare the visits of PROJECT's page, or list projects by state.",

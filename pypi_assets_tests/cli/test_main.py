@@ -391,6 +391,7 @@ NEEDING_A_CATALOG = [
     ("scope", "resume", "tools"),
     ("scope", "remove", "tools"),
     ("follow",),
+    ("visit", "demo"),
     ("journal", "write"),
     ("journal", "restart", "index"),
     ("journal", "consumers"),

@@ -141,7 +141,7 @@ def test_rows_are_deleted_by_the_chain_and_by_their_own_link(index: ServedIndex,
         store_lists(connection, [["nothing-requires-it"]])
     chain = DeletionChain(later(catalog), index.storage, KEPT)
     found = chain.clean_rows(dry_run=True)
-    assert found == {"visits": 0, "read_attempts": 0, "name_lists": 1, "shared_details": 0}
+    assert found == {"visits": 0, "requested_visits": 0, "read_attempts": 0, "name_lists": 1, "shared_details": 0}
     cleaned, _ = clean(index, later(catalog))
     assert cleaned.rows == found | {"leveldb_versions": 0, "dumps": 0}
     assert cleaned.counts["rows"] == 1

@@ -38,6 +38,7 @@ from pypi_assets.catalog.tables import (
     metadata,
     projects,
     read_attempts,
+    requested_visits,
     scope_edges,
     visit_queue,
     visit_statuses,
@@ -104,6 +105,22 @@ def visited(upkeep: Upkeep) -> Iterator[None]:
     visit()
     yield
     visit()
+    yield
+    prune(upkeep)
+
+
+def requested(upkeep: Upkeep) -> Iterator[None]:
+    def request() -> None:
+        with upkeep.catalog.write() as connection:
+            [project_id] = connection.scalars(select(projects.c.id).where(projects.c.normalized == "a"))
+            now = upkeep.catalog.clock()
+            row = {"project_id": project_id, "requested_at": now, "before_visit": 0, "ended_at": now, "visit": 1}
+            connection.execute(insert(requested_visits).values(row))
+
+    upkeep.change()
+    request()
+    yield
+    request()
     yield
     prune(upkeep)
 
@@ -373,6 +390,7 @@ CASES: dict[str, Case] = {
     "scope_projects": entered,
     "kept_files": kept,
     "visits": visited,
+    "requested_visits": requested,
     "read_attempts": attempted,
     "name_lists": listed,
     "shared_details": detailed,
