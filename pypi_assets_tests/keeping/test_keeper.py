@@ -17,7 +17,7 @@ from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.keeping.kept_model import KeptModel, bytes_of, sha256_of
-from pypi_assets_tests.kills import killed_at
+from pypi_assets_tests.kills import killed_at, run_and_kill
 
 MOST = 1_000
 WRITES = ((Storage, "put"), (Storage, "delete"))
@@ -256,3 +256,25 @@ def assert_lowest_were_evicted(model: KeptModel, before: dict[str, set[str]]) ->
         order = model.ranks(sorted(had))
         if stayed and evicted:
             assert max(order[one] for one in evicted) < min(order[one] for one in stayed)
+
+
+def keep_and_evict(catalog: Catalog, storage: Storage) -> None:
+    """Keep a file that takes the place of another one, as another process."""
+    model = KeptModel(catalog, storage, files={1: (1, 600, 1), 2: (2, 600, 1)})
+    model.keep(2)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("step", range(1, 5))
+def test_reservation_of_a_killed_process_is_taken_over_at_once(model: KeptModel, step: int) -> None:
+    first, second = model.add_file(1, 1, 600, 1), model.add_file(1, 2, 600, 2)
+    model.keep(first)
+    reached = run_and_kill(keep_and_evict, model.opened, model.storage, step, *WRITES)
+    assert reached.partition(" ")[0] == ("before", "after")[(step - 1) % 2]
+    model.assert_budgets_hold()
+    model.assert_whole(is_clean=False)
+    model.keep(second)
+    model.assert_budgets_hold()
+    assert model.members()["a"] == {sha256_of(2, 600)}
+    model.clean()
+    model.assert_whole(is_clean=True)
