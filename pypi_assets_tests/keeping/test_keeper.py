@@ -155,6 +155,7 @@ def test_orphan_is_deleted_once_it_is_old(model: KeptModel) -> None:
     assert not model.storage.exists(path)
 
 
+@pytest.mark.nightly
 def test_two_processes_share_one_budget(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = (tmp_path / "storage").as_uri()
     first = KeptModel(open_catalog(database_url), open_storage(url))
@@ -217,7 +218,8 @@ def run(model: KeptModel, operation: tuple[object, ...]) -> None:
             model.clean(is_late=is_late)
 
 
-@settings(max_examples=examples(20), deadline=None)
+@pytest.mark.nightly
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(_OPERATIONS, min_size=8, max_size=30))
 def test_any_operations_hold_budgets_and_the_order_of_eviction(operations: list[tuple[object, ...]]) -> None:
     with TemporaryDirectory() as folder:

@@ -89,6 +89,7 @@ def test_kept_file_is_served_whole_and_in_ranges(keeping: Published) -> None:
         assert head.headers["content-length"] == str(size)
 
 
+@pytest.mark.nightly
 def test_file_that_is_not_kept_is_a_redirect(keeping: Published) -> None:
     with keeping.service() as service, client_of(service) as client:
         page = client.get("/simple/other-app/", headers={"Accept": "application/vnd.pypi.simple.v1+json"}).json()
@@ -109,6 +110,7 @@ def test_corrupt_file_is_never_served_as_whole(keeping: Published, caplog: pytes
     assert [record.levelname for record in caplog.records if record.name.endswith("kept_files")] == ["ERROR"]
 
 
+@pytest.mark.nightly
 def test_file_that_is_corrupt_at_its_start_is_a_redirect(keeping: Published) -> None:
     filename = "large-1.0-py3-none-any.whl"
     path, _ = address(keeping, filename)
@@ -131,6 +133,7 @@ def test_quarantined_file_is_refused_although_it_is_kept(keeping: Published) -> 
         assert client.get(path).content == built(keeping, "large-1.0-py3-none-any.whl")
 
 
+@pytest.mark.nightly
 def test_forgotten_file_is_a_redirect(keeping: Published) -> None:
     path, sha256 = address(keeping, "large-1.0-py3-none-any.whl")
     Keeper(keeping.catalog, keeping.storage).forget(sha256, "has a secret")
