@@ -215,6 +215,7 @@ def test_failing_packs_partitions_and_runs_stop_no_other_link(index: ServedIndex
         "rows": 0,
         "days": 0,
         "journal": 0,
+        "kept_files": 0,
     }
 
 
