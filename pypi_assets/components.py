@@ -84,13 +84,7 @@ def index_from(
         client,
         frozenset(settings.projects),
         memory=None if catalog is None else Observations(catalog, client.index_url),
-        policy=PollingPolicy(
-            requests=settings.poll_requests,
-            shortest_s=settings.poll_shortest_s,
-            longest_s=max(settings.poll_longest_s, settings.poll_shortest_s),
-            confirm_after_s=settings.poll_confirm_s,
-            visits=_visit_policy(settings),
-        ),
+        policy=polling_policy(settings),
         at_once=settings.max_connections,
         round_s=None if patience_s == math.inf else patience_s,
     )
@@ -143,6 +137,17 @@ def _rates(settings: Settings, catalog: Catalog | None, patience_s: float) -> Ra
     return Rates(
         SharedRate(catalog, "requests", settings.requests_per_second, sleep=sleep),
         SharedRate(catalog, "changelog", calls_per_second, burst_s=0, sleep=sleep),
+    )
+
+
+def polling_policy(settings: Settings) -> PollingPolicy:
+    """Return when the projects of an index without serials are polled."""
+    return PollingPolicy(
+        requests=settings.poll_requests,
+        shortest_s=settings.poll_shortest_s,
+        longest_s=max(settings.poll_longest_s, settings.poll_shortest_s),
+        confirm_after_s=settings.poll_confirm_s,
+        visits=_visit_policy(settings),
     )
 
 

@@ -3,15 +3,17 @@
 import io
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pypi_assets import components
-from pypi_assets.catalog.database import NoCatalogError
-from pypi_assets.components import catalog_from, existing_catalog_from, readers_from
+from pypi_assets.catalog.database import NoCatalogError, catalog_of
+from pypi_assets.components import catalog_from, catalog_to_read, existing_catalog_from, polling_policy, readers_from
 from pypi_assets.distributions.sources import SeekableFileSource
 from pypi_assets.settings import load_settings
+from pypi_assets.visit_policies import VISIT_POLICIES
 from pypi_assets_tests.builders import make_wheel
 
 
@@ -49,3 +51,14 @@ def test_existing_catalog_is_opened_and_missing_one_is_an_error(tmp_path: Path) 
     elsewhere = load_settings(home=home, database_url=f"sqlite:///{tmp_path}/other.sqlite")
     with pytest.raises(NoCatalogError, match=r"sqlite:///.*/other\.sqlite.*PYPI_ASSETS_DATABASE_URL"):
         existing_catalog_from(elsewhere)
+
+
+def test_visit_policy_of_the_settings_reaches_each_catalog_and_polls(tmp_path: Path) -> None:
+    for name, policy in VISIT_POLICIES.items():
+        settings = load_settings(home=tmp_path, visit_policy=name)
+        for open_one in (catalog_from, existing_catalog_from, catalog_to_read):
+            with closing(open_one(settings)) as catalog:
+                assert catalog.visit_policy is policy
+                with catalog.read() as connection:
+                    assert catalog_of(connection).visit_policy is policy
+        assert polling_policy(settings).visits is policy

@@ -39,13 +39,13 @@ def test_budgets_and_histories_are_equal_for_each_policy() -> None:
 
 @pytest.mark.nightly
 def test_stated_ranking_of_policies_holds() -> None:
-    ranges = simulated("ranges", projects=1_000, days=100)
+    ranges = simulated("ranges", projects=500, days=100)
     require_equal_budgets(ranges, 100)
     for name in ("balanced", "lag"):
         assert ranges[name].delay_mean_h < ranges["age"].delay_mean_h
         assert abs(ranges[name].stale_percent - ranges["age"].stale_percent) < 0.1
     for way in ("polls", "revisits"):
-        found = simulated(way, projects=1_000, days=100)
+        found = simulated(way, projects=500, days=100)
         require_equal_budgets(found, 100)
         assert found["lag"].delays == found["age"].delays
         for name in VISIT_POLICIES.keys() - {"activity"}:
