@@ -1,6 +1,7 @@
 """Crawls in separate processes, built from settings like real ones, for tests that kill them."""
 
 import signal
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 
 from pypi_assets.components import catalog_from, crawler_from, index_from, readers_from, storage_from
@@ -11,7 +12,12 @@ from pypi_assets.settings import load_settings
 from pypi_assets_tests.forked import processes
 from pypi_assets_tests.served_index import ServedIndex
 
-WORKS = {"full": crawl_full, "incremental": crawl_incremental, "scopes": run_ready_scopes}
+WORKS = {
+    "full": crawl_full,
+    "trial": partial(crawl_full, limit=5),
+    "incremental": crawl_incremental,
+    "scopes": run_ready_scopes,
+}
 
 
 def crawl_process(index: ServedIndex, database_url: str, work: str, **more: object) -> ForkServerProcess:

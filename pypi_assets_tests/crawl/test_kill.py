@@ -9,6 +9,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.crawl.crawl_processes import crawl_process
 from pypi_assets_tests.crawl.test_exactness import content
+from pypi_assets_tests.crawl.test_trial import visited
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.served_index import ServedIndex, live
 
@@ -40,6 +41,24 @@ def test_killed_full_crawl_ends_in_the_same_state(
         crawl_full(index.crawler(each))
     assert content(catalog) == content(undisturbed)
     undisturbed.close()
+    assert live(catalog) == index.shown()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("path", "request_number"), [("/simple/", 1), ("/simple/project", 3), ("/packages/", 4)])
+def test_killed_trial_has_the_same_projects_and_the_whole_is_exact(
+    index: ServedIndex, catalog: Catalog, path: str, request_number: int
+):
+    for number in range(8):
+        index.wheel(f"project{number}", "1.0")
+    kill_at(index, catalog, "trial", path, request_number)
+    if path != "/simple/":  # once the projects are chosen, later changes do not matter
+        index.wheel("project0", "2.0")
+    result = crawl_full(index.crawler(catalog), limit=5)
+    assert (result.listing.projects, result.visits.done) == (5, 5)
+    assert visited(catalog) == [f"project{number}" for number in range(3, 8)]
+    crawl_full(index.crawler(catalog))
+    crawl_incremental(index.crawler(catalog))
     assert live(catalog) == index.shown()
 
 
