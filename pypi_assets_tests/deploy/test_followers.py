@@ -17,7 +17,7 @@ import requests
 from packaging.utils import canonicalize_name
 
 from pypi_assets.service.service import Service
-from pypi_assets_tests.deploy.foreign_clients import installed, version_of
+from pypi_assets_tests.deploy.foreign_programs import ForeignProgram, installed_program
 from pypi_assets_tests.environment import clear_settings
 from pypi_assets_tests.journal.written import write_journal
 from pypi_assets_tests.service.published import Client, Published, client_of, published_index
@@ -123,36 +123,33 @@ def change_twenty_times(published: Published) -> None:
     published.add("sdist", "pkg-22", "3.0")
 
 
+def log_versions(program: ForeignProgram, *packages: str) -> None:
+    """Log the installed versions of these packages."""
+    for package in packages:
+        code = f"from importlib.metadata import version; print(version({package!r}))"
+        _log.info("%s %s", package, program.run("python", "-c", code).strip())
+
+
 @dataclass
 class Bandersnatch:
     """A mirror by bandersnatch of the metadata of an index."""
 
-    commands: Path
+    program: ForeignProgram
     folder: Path
     master: str
     api_method: str
 
-    def run(self) -> str:
-        """Mirror everything new and return the log."""
+    def run(self) -> None:
+        """Mirror everything new. It fails if a project could not be mirrored."""
         self.folder.mkdir(exist_ok=True)
         config = self.folder / "mirror.conf"
         config.write_text(
             f"[mirror]\ndirectory = {self.folder / 'data'}\nmaster = {self.master.rstrip('/')}\njson = true\n"
             f"release-files = false\nallow-non-https = true\napi-method = {self.api_method}\nworkers = 3\n"
-            "timeout = 60\nhash-index = false\nstop-on-error = false\n"
+            "timeout = 60\nhash-index = false\nstop-on-error = true\n"
             f"root_uri = {self.master}\n"
         )
-        done = subprocess.run(
-            [str(self.commands / "bandersnatch"), "-c", str(config), "mirror"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        log = done.stdout + done.stderr
-        assert done.returncode == 0, log[-4_000:]
-        assert "Error syncing" not in log, log[-4_000:]
-        return log
+        self.program.run("bandersnatch", "-c", config, "mirror")
 
     @property
     def serial(self) -> int:
@@ -172,10 +169,10 @@ class Bandersnatch:
     ("requirement", "api_method"), [("bandersnatch", "simple"), (WITH_CHANGELOG, "xmlrpc")], ids=["list", "changelog"]
 )
 def test_bandersnatch_mirrors_and_follows(tmp_path: Path, requirement: str, api_method: str) -> None:
-    commands = installed(tmp_path / "venv", requirement)
-    _log.info("bandersnatch %s", version_of(commands, "bandersnatch"))
+    program = installed_program(tmp_path / "program", requirement)
+    log_versions(program, "bandersnatch")
     with followed_index(tmp_path / "index", PROJECTS) as followed:
-        mirror = Bandersnatch(commands, tmp_path / "mirror", followed.client.url, api_method)
+        mirror = Bandersnatch(program, tmp_path / "mirror", followed.client.url, api_method)
         mirror.run()
         first = mirror.documents
         assert len(first) == PROJECTS
@@ -215,10 +212,10 @@ def assert_equal(mirror: Bandersnatch, followed: Followed, names: dict[str, int]
 class SoftwareHeritage:
     """The running program `SOFTWARE_HERITAGE`."""
 
-    def __init__(self, commands: Path, url: str, log: Path) -> None:
+    def __init__(self, installed: ForeignProgram, url: str, log: Path) -> None:
         self._log = log.open("wb")
         self._program = subprocess.Popen(
-            [str(commands / "python"), "-c", SOFTWARE_HERITAGE, url],
+            [*map(str, installed.command("python")), "-c", SOFTWARE_HERITAGE, url],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -247,12 +244,11 @@ class SoftwareHeritage:
 
 @pytest.mark.nightly
 def test_software_heritage_lists_and_loads(tmp_path: Path) -> None:
-    commands = installed(tmp_path / "venv", "swh-lister", "swh-loader-core")
-    for package in ("swh-lister", "swh-loader-core"):
-        _log.info("%s %s", package, version_of(commands, package))
+    installed = installed_program(tmp_path / "program", "swh-lister", "swh-loader-core")
+    log_versions(installed, "swh-lister", "swh-loader-core")
     with followed_index(tmp_path / "index", 20) as followed:
         published, url = followed.published, followed.client.url
-        with SoftwareHeritage(commands, url, tmp_path / "log") as program:
+        with SoftwareHeritage(installed, url, tmp_path / "log") as program:
             first = program.answer("follow")
             names = {canonicalize_name(origin.split("/")[-2]) for origin in first["origins"]}
             assert names == followed.listed().keys()
