@@ -12,6 +12,7 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.journal.publishing import write_missing
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.service.service import open_service
@@ -24,6 +25,8 @@ from pypi_assets_tests.served_index import shared_readers
 from pypi_assets_tests.served_pages import JSON, ServedPages, served_pages
 from pypi_assets_tests.service.forked_pip import forked_pip
 from pypi_assets_tests.service.published import Client, client_of
+from pypi_assets_tests.service.test_feeds import read
+from pypi_assets_tests.service.test_mirror_methods import called
 
 FIRST, SECOND = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 10, tzinfo=UTC)
 BETWEEN = datetime(2026, 3, 5, tzinfo=UTC)
@@ -55,6 +58,7 @@ def client(tmp_path: Path, index: ServedPages, monkeypatch: pytest.MonkeyPatch) 
         list(write_missing_ranges(catalog, storage))
         for name in DATASETS:
             build_version(name, storage=storage, catalog=catalog)
+        list(write_missing(catalog, storage))
     catalog.close()
     service = open_service(settings)
     with client_of(service) as client:
@@ -86,6 +90,19 @@ def test_list_and_pages_have_the_serials_of_the_counter(client: Client) -> None:
 
     assert serials("at/2/simple/") == (2,) * 7
     assert serials("at/3/simple/") == serials("simple/") == (3,) * 7
+
+
+def test_followers_get_the_events_of_the_own_counter(client: Client) -> None:
+    """The index announces no releases, so the feed has the releases of its new files."""
+    rows = called(client.url, "changelog_since_serial", 0)
+    assert [(row[0], row[1], row[3]) for row in rows] == [
+        ("demo", None, "create"),
+        ("demo", "1.0", "add py3 file demo-1.0-py3-none-any.whl"),
+        ("demo", "2.0", "add py3 file demo-2.0-py3-none-any.whl"),
+    ]
+    assert called(client.url, "changelog_last_serial") == rows[-1][4] == 3
+    assert called(client.url, "list_packages_with_serial") == {"demo": 3}
+    assert read(client, "/rss/updates.xml").titles == ["demo 2.0", "demo 1.0"]
 
 
 @pytest.mark.nightly
