@@ -92,19 +92,6 @@ def test_list_and_pages_have_the_serials_of_the_counter(client: Client) -> None:
     assert serials("at/3/simple/") == serials("simple/") == (3,) * 7
 
 
-def test_followers_get_the_events_of_the_own_counter(client: Client) -> None:
-    """The index announces no releases, so the feed has the releases of its new files."""
-    rows = called(client.url, "changelog_since_serial", 0)
-    assert [(row[0], row[1], row[3]) for row in rows] == [
-        ("demo", None, "create"),
-        ("demo", "1.0", "add py3 file demo-1.0-py3-none-any.whl"),
-        ("demo", "2.0", "add py3 file demo-2.0-py3-none-any.whl"),
-    ]
-    assert called(client.url, "changelog_last_serial") == rows[-1][4] == 3
-    assert called(client.url, "list_packages_with_serial") == {"demo": 3}
-    assert read(client, "/rss/updates.xml").titles == ["demo 2.0", "demo 1.0"]
-
-
 @pytest.mark.nightly
 def test_pip_uv_and_resolutions_respect_a_cutoff(client: Client, tmp_path: Path) -> None:
     with forked_pip() as pip:
@@ -123,3 +110,16 @@ def test_pip_uv_and_resolutions_respect_a_cutoff(client: Client, tmp_path: Path)
         body = {"requirements": ["demo"], "python": "3.12", "cooldown_hours": int(age.total_seconds() // 3_600)}
         result = client.post(path, body, allow_redirects=True).json()["result"]
         assert [(release["project"], release["version"]) for release in result["releases"]] == [("demo", "1.0")], path
+
+
+def test_followers_get_the_events_of_the_own_counter(client: Client) -> None:
+    """The index announces no releases, so the feed has the releases of its new files."""
+    rows = called(client.url, "changelog_since_serial", 0)
+    assert [(row[0], row[1], row[3]) for row in rows] == [
+        ("demo", None, "create"),
+        ("demo", "1.0", "add py3 file demo-1.0-py3-none-any.whl"),
+        ("demo", "2.0", "add py3 file demo-2.0-py3-none-any.whl"),
+    ]
+    assert called(client.url, "changelog_last_serial") == rows[-1][4] == 3
+    assert called(client.url, "list_packages_with_serial") == {"demo": 3}
+    assert read(client, "/rss/updates.xml").titles == ["demo 2.0", "demo 1.0"]
