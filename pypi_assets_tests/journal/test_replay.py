@@ -172,12 +172,12 @@ def replayed_outcomes(catalog: Catalog, replayed: Catalog, seed: int) -> set[str
         for number, (name, arguments) in enumerate(draw_history(seed)[:60]):
             random.seed(0)
             following.step(name, arguments)
-            if number % 7 == 0:
+            if number % 7 == 0 and complete(catalog):
                 list(write_missing(catalog, storage))
         following.settle()
-    list(write_missing(catalog, storage))
     if not complete(catalog):
         return set()
+    list(write_missing(catalog, storage))
     if middle := complete(catalog) // 2:
         replay(storage, replayed, middle)
         assert visits_of(replayed) == visits_of(catalog, middle), seed
