@@ -46,6 +46,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     JournalStream.VISITS.value: (*(kind.value for kind in VisitKind), TAKEN_DOWN),
 }
 """The kinds of records, by stream."""
+CHANGES = frozenset({JournalStream.INDEX.value, JournalStream.OBSERVED.value, JournalStream.CONTENT.value})
+"""The streams that a reader gets if it names neither streams nor kinds."""
 MOST_VALUES = 1_000
 LONGEST_VALUE = 1_000
 _FIELDS = ("project", "kind", "stream", "module", "gained")
@@ -104,11 +106,16 @@ class RecordFilter:
         modules: Iterable[str] = (),
         gained: Iterable[str] = (),
     ) -> Self:
-        """Return the filter for these texts. Raises FilterError, which names the accepted values."""
+        """Return the filter for these texts. Raises FilterError, which names the accepted values.
+
+        Without `streams` and `kinds`, the streams of changes are wanted: most visits change nothing.
+        """
+        wanted_kinds = frozenset(_kind(text) for text in _checked("kind", kinds))
+        wanted_streams = frozenset(_stream(text) for text in _checked("stream", streams))
         return cls(
             frozenset(_project(text) for text in _checked("project", projects)),
-            frozenset(_kind(text) for text in _checked("kind", kinds)),
-            frozenset(_stream(text) for text in _checked("stream", streams)),
+            wanted_kinds,
+            wanted_streams or (frozenset() if wanted_kinds else CHANGES),
             frozenset(_module(text) for text in _checked("module", modules)),
             frozenset(_fact(text) for text in _checked("gained", gained)),
         )
