@@ -7,6 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal import publishing
 from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.storage.published import PUBLISHED
@@ -106,7 +107,8 @@ def test_replay_before_exact_answers_names_the_first_exact_serial(
 
 
 def lines(commands: Commands) -> list[dict]:
-    return [json.loads(line) for line in commands.done("journal", "tail", "--json").stdout.splitlines()]
+    streams = (part for stream in JournalStream for part in ("--stream", stream.value))
+    return [json.loads(line) for line in commands.done("journal", "tail", "--json", *streams).stdout.splitlines()]
 
 
 def test_records_are_redacted_and_listed(commands: Commands, two_visits: TwoVisits) -> None:

@@ -41,7 +41,7 @@ def test_records_are_printed_in_order_from_each_cursor(commands: Commands, journ
     every = lines(commands)
     places = [Cursor.parse(one["cursor"]) for one in every]
     assert places == sorted(set(places))
-    assert {one["stream"] for one in every} == {"index", "observed", "content", "visits"}
+    assert {one["stream"] for one in every} == {"index", "observed", "content"}
     assert [Cursor.of(one) for one in every] == places
     for number in range(0, len(every), 3):
         assert lines(commands, "--since", every[number]["cursor"]) == every[number + 1 :]
@@ -53,7 +53,7 @@ def test_records_are_printed_in_order_from_each_cursor(commands: Commands, journ
     assert lines(commands, "--since", every[-1]["cursor"]) == []
     more(commands, journal, "2.0")
     new = lines(commands, "--since", every[-1]["cursor"])
-    assert {one["version"] for one in new if one["stream"] != "visits"} == {"2.0"}
+    assert {one["version"] for one in new} == {"2.0"}
 
 
 def test_stream_that_begins_with_the_first_crawl_is_printed_from_there(commands: Commands, index: ServedIndex):

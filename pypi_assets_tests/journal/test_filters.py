@@ -25,9 +25,13 @@ def found(published: Published, **parts: list[str]) -> list[tuple]:
     ]
 
 
-def test_empty_filter_matches_all_records(journaled: Published):
-    assert len(found(journaled)) == len(records(journaled)) > 30
+def test_empty_filter_matches_all_changes(journaled: Published):
+    changes = [record for record in records(journaled) if record["stream"] != "visits"]
+    assert len(found(journaled)) == len(changes) > 30
     assert RecordFilter().read_streams == ("index", "observed", "content", "visits")
+    assert RecordFilter.parse().read_streams == ("index", "observed", "content")
+    assert RecordFilter.parse(kinds=["visit full"]).read_streams == ("visits",)
+    assert RecordFilter.parse(streams=["visits"]).read_streams == ("visits",)
 
 
 def test_parts_are_combined_with_and_and_values_with_or(journaled: Published):

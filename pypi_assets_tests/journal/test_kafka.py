@@ -295,7 +295,8 @@ def test_position_is_never_after_an_unacknowledged_message(
     producer = FakeProducer(room=10, failing=[25], fault=Fault("MSG_SIZE_TOO_LARGE"))
     producer.last_first = True
     one = of_fake(catalog, storage, producer)
-    with pytest.raises(KafkaError, match=naming("changes.index")) as failure:
+    stream = orjson.loads(lines_of(one.journal)[25])["stream"]
+    with pytest.raises(KafkaError, match=naming(f"changes.{stream}")) as failure:
         one.publish()
     assert not isinstance(failure.value, KafkaTransientError)
     with catalog.read() as connection:

@@ -13,7 +13,7 @@ import pytest
 
 from pypi_assets.errors import SettingsError
 from pypi_assets.index.connections import Network
-from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.filters import CHANGES, RecordFilter
 from pypi_assets.journal.webhooks import DeliveryFailure, Sender, Webhook, parse_webhooks, signature
 from pypi_assets_tests.index.loopback import Answer, answering
 from pypi_assets_tests.journal.hook_receiver import SECRET, receiving
@@ -29,7 +29,7 @@ def parsed(**fields: object) -> list[Webhook]:
 def test_webhook_has_url_secret_and_optional_filter_and_name(tmp_path: Path):
     assert parse_webhooks("") == []
     [plain] = parsed()
-    assert (plain.url, plain.secret, plain.wanted) == (URL, SECRET, RecordFilter())
+    assert (plain.url, plain.secret, plain.wanted) == (URL, SECRET, RecordFilter(streams=CHANGES))
     assert re.fullmatch(r"webhook hooks\.example\.org [0-9a-f]{8}", plain.consumer)
     assert SECRET not in repr(plain)
     [named] = parsed(name="alerts", filter={"kind": "file-removed", "project": ["Demo"]})
@@ -72,7 +72,7 @@ def test_invalid_setting_is_named_without_its_secret(subtests: pytest.Subtests):
     for text, values in cases:
         with subtests.test(text=text):
             if values is None:
-                assert parse_webhooks(text)[0].wanted == RecordFilter()
+                assert parse_webhooks(text)[0].wanted == RecordFilter(streams=CHANGES)
                 continue
             with pytest.raises(SettingsError, match=naming(*values)) as caught:
                 parse_webhooks(text)

@@ -68,7 +68,7 @@ def records_of(
     journal: Journal, after: Cursor | None = None, streams: Sequence[str] = (), through: int | None = None
 ) -> list[Record]:
     """Return the records of some streams (default: all) after a cursor (None: from the beginning)."""
-    wanted = RecordFilter.parse(streams=list(streams))
+    wanted = RecordFilter(streams=frozenset(streams))
     scan = Scan(journal, beginning(journal, wanted) if after is None else after, wanted, through=through)
     return [orjson.loads(line) for _, line in scan if line is not None]
 

@@ -19,7 +19,7 @@ from pypi_assets.catalog.derived.file_history import UNEXPLAINED
 from pypi_assets.catalog.derived.file_updates import REPLACED
 from pypi_assets.catalog.derived.recompute import UNEXPLAINED_CHANGES
 from pypi_assets.catalog.derived.replayed_changes import changed_serials, renamed_projects, shown_files
-from pypi_assets.catalog.derived.replayed_visits import enter_visits
+from pypi_assets.catalog.derived.replayed_visits import enter_pages, enter_visits
 from pypi_assets.catalog.derived.stored_files import SHOWN_FACTS
 from pypi_assets.catalog.ledger.epochs import note_change, note_changed_projects
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, RangeState, complete_serial, lock_state
@@ -129,14 +129,21 @@ def enter_records(connection: Connection, records: ReplayedRecords, known_since:
         named |= {key[0]: record["project"] for key, record in of_others.items() if key[0] not in named}
     enter_projects(connection, [(name, known_since) for name in named.values()])
     ids = project_ids(connection, sorted(named))
-    enter_visits(connection, records.visits, ids)
-    if not (complete := complete_serial(connection)):
+    if complete := complete_serial(connection):
+        _enter_changes(connection, records, shown.values(), ids, complete)
+    else:
         _enter_rows(connection, records, shown.values(), ids)
-        return
+    enter_visits(connection, records.visits, ids)  # last, by the order of locks
+
+
+def _enter_changes(
+    connection: Connection, records: ReplayedRecords, shown: Collection[Record], ids: Mapping[str, int], complete: int
+) -> None:
+    """Store the rows of these records, and give a new epoch to the complete serials whose answers change."""
     places = {(ids[normalized], filename) for normalized, filename in records.observed.keys() | records.content.keys()}
     before = shown_files(connection, places, ids.values())
     with counting_files(connection, sorted(before.facts)) as entered:
-        unexplained = _enter_rows(connection, records, shown.values(), ids)
+        unexplained = _enter_rows(connection, records, shown, ids)
         after = shown_files(connection, places, ids.values())
         entered += after.facts.keys() - before.facts.keys()
     add_counts(connection, {UNEXPLAINED_CHANGES: unexplained})
@@ -155,6 +162,7 @@ def _enter_rows(
     Return the number of new changes that are unexplained.
     """
     _name_projects(connection, shown, ids)
+    enter_pages(connection, records.visits, ids)
     before = _stored_files(connection, records.observed.keys() | records.content.keys(), ids)
     unread = _enter_files(connection, records.observed, records.replaced_at, ids, before)
     files = before | _stored_files(connection, records.observed.keys(), ids)
@@ -201,8 +209,8 @@ def _enter_events(connection: Connection, records: ReplayedRecords, ids: Mapping
                 "kind": file_change(event).action,
             }
         )
-    insert_missing(connection, events, rows)
     note_seen(connection, {ids[record["normalized"]]: float(record["at"]) for record in records.events})
+    insert_missing(connection, events, rows)
     unreadable = [
         {
             "source": EntrySource.CHANGELOG,

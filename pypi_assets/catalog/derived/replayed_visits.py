@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from pypi_assets.catalog.database import at_a_time, insert_missing, sent_rows, storable, upsert
+from pypi_assets.catalog.database import at_a_time, sent_rows, storable, upsert
 from pypi_assets.catalog.derived.visits import SUCCESSFUL, VisitStatus
 from pypi_assets.catalog.observed.snapshots import (
     Entries,
@@ -30,20 +30,38 @@ VISIT_FIELDS = (
 """The fields of a record that describe the visit."""
 
 
-def enter_visits(connection: Connection, records: Mapping[tuple[str, int], Record], ids: Mapping[str, int]) -> None:
-    """Store these visits, given by normalized name and number in the order of the journal. `ids` has the projects' ids.
+VisitRecords = Mapping[tuple[str, int], Record]
+"""Records by normalized name and number of the visit, in the order of the journal."""
+
+
+def enter_pages(connection: Connection, records: VisitRecords, ids: Mapping[str, int]) -> None:
+    """Store the pages that these visits have seen. `ids` has the projects' ids."""
+    if records:
+        _enter_snapshots(connection, _by_project(records, ids))
+
+
+def enter_visits(connection: Connection, records: VisitRecords, ids: Mapping[str, int]) -> None:
+    """Store these visits, whose pages are stored. `ids` has the projects' ids.
 
     The statistics of the projects follow from their visits.
     """
     if not records:
         return
+    by_project = _by_project(records, ids)
+    known = _visit_ids(connection, by_project)
+    new = {
+        id_: [record for record in visits_of_project if (id_, record["visit"]) not in known]
+        for id_, visits_of_project in by_project.items()
+    }
+    _count(connection, {id_: visits_of_project for id_, visits_of_project in new.items() if visits_of_project})
+    _enter_rows(connection, by_project, new, known)
+
+
+def _by_project(records: VisitRecords, ids: Mapping[str, int]) -> dict[int, list[Record]]:
     by_project: dict[int, list[Record]] = defaultdict(list)
     for (normalized, _), record in records.items():
         by_project[ids[normalized]].append(record)
-    known = _visit_ids(connection, by_project)
-    _enter_rows(connection, by_project, _enter_snapshots(connection, by_project))
-    new = {id_: [one for one in of_it if (id_, one["visit"]) not in known] for id_, of_it in by_project.items()}
-    _count(connection, {id_: of_it for id_, of_it in new.items() if of_it})
+    return by_project
 
 
 def _visit_ids(connection: Connection, by_project: Mapping[int, Sequence[Record]]) -> dict[tuple[int, int], int]:
@@ -55,13 +73,12 @@ def _visit_ids(connection: Connection, by_project: Mapping[int, Sequence[Record]
     return {(row.project_id, row.visit): row.id for row in stored}
 
 
-def _enter_snapshots(connection: Connection, by_project: Mapping[int, Sequence[Record]]) -> dict[str, int]:
-    """Store the pages of these visits, and return the ids of their snapshots by hash.
+def _enter_snapshots(connection: Connection, by_project: Mapping[int, Sequence[Record]]) -> None:
+    """Store the pages of these visits.
 
     The first new pages of many projects are stored together, then their second ones: each is stored as a difference
     from the project's page before it.
     """
-    found: dict[str, int] = {}
     for projects in at_a_time(sorted(by_project)):
         seen = {id_: [one for one in by_project[id_] if one["snapshot"] is not None] for id_ in projects}
         files = {record["snapshot"]: record["files"] or 0 for records in seen.values() for record in records}
@@ -79,10 +96,9 @@ def _enter_snapshots(connection: Connection, by_project: Mapping[int, Sequence[R
                 if before := newest.get(project_id, base_id):
                     after[content] = before
             stored = {sha256: files[sha256] for sha256, _ in contents.values()}
-            found |= store_known_snapshots(connection, stored, (content for _, content in contents.values()), after)
+            found = store_known_snapshots(connection, stored, (content for _, content in contents.values()), after)
             newest |= {project_id: found[sha256] for project_id, (sha256, _) in contents.items()}
-        found |= store_known_snapshots(connection, files, (), {})
-    return found
+        store_known_snapshots(connection, files, (), {})
 
 
 def _contents(connection: Connection, seen: Sequence[Record]) -> Iterator[tuple[str, bytes, int]]:
@@ -111,8 +127,14 @@ def _contents(connection: Connection, seen: Sequence[Record]) -> Iterator[tuple[
 
 
 def _enter_rows(
-    connection: Connection, by_project: Mapping[int, Sequence[Record]], snapshot_ids: Mapping[str, int]
+    connection: Connection,
+    by_project: Mapping[int, Sequence[Record]],
+    new: Mapping[int, Sequence[Record]],
+    known: Mapping[tuple[int, int], int],
 ) -> None:
+    """Replace the statuses of the `known` visits, and add the `new` visits. Only deletions lock rows."""
+    for chunk in at_a_time(sorted(known.values())):
+        connection.execute(delete(visit_statuses).where(visit_statuses.c.visit_id.in_(chunk)))
     rows = [
         {
             "project_id": project_id,
@@ -122,13 +144,14 @@ def _enter_rows(
             "started_at": record["started_at"],
             "rulesets": record["rulesets"],
         }
-        for project_id, records in by_project.items()
+        for project_id, records in new.items()
         for record in records
     ]
-    insert_missing(connection, visits, rows)
+    if rows:
+        connection.execute(insert(visits), rows)
     visit_ids = _visit_ids(connection, by_project)
-    for chunk in at_a_time(sorted(visit_ids.values())):
-        connection.execute(delete(visit_statuses).where(visit_statuses.c.visit_id.in_(chunk)))
+    pages = {record["snapshot"] for records in by_project.values() for record in records} - {None}
+    snapshot_ids = find_snapshots(connection, pages)
     statuses = [
         status
         for project_id, records in by_project.items()

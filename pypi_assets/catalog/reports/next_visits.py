@@ -19,14 +19,14 @@ from pypi_assets.catalog.observed.projects import find_project
 from pypi_assets.catalog.observed.visit_statistics import prospects
 from pypi_assets.catalog.tables import catalog_state, observed_projects, projects, visit_queue, visit_statistics
 from pypi_assets.catalog.work.revisits import abandoned_visits, choose_projects
-from pypi_assets.catalog.work.visit_queue import IS_TODO, LISTING, REVISITS
+from pypi_assets.catalog.work.visit_queue import IS_TODO, LISTING, REQUESTED, REVISITS
 from pypi_assets.times import utc_text
 
 POLLS = "polls"
 """The name of the polls of an index without serials, in place of a workload."""
-_SINGLE = frozenset({"requested", REVISITS, LISTING})
+_SINGLE = frozenset({REQUESTED, REVISITS, LISTING})
 """The workloads that exist only once. The names of other workloads end with a number."""
-_KINDS = ("requested", "range", "crawl", REVISITS, "scope", "audit", LISTING)
+_KINDS = (REQUESTED, "range", "crawl", REVISITS, "scope", "audit", LISTING)
 _MOST_COUNTED = 1_000_000
 _MOST_CHOSEN = 1_000
 
@@ -61,7 +61,7 @@ class VisitReason(StrEnum):
 
 
 _OF_KIND = {
-    "requested": VisitReason.ASKED,
+    REQUESTED: VisitReason.ASKED,
     "range": VisitReason.EVENTS,
     "crawl": VisitReason.FULL_CRAWL,
     "audit": VisitReason.AUDIT,
@@ -241,7 +241,7 @@ def _reason(row: Any) -> VisitReason:
     kind = row.workload.partition(":")[0]
     if row.first_failed_at is not None or row.attempts:
         return VisitReason.RETRY
-    if kind == "requested":
+    if kind == REQUESTED:
         return VisitReason.ASKED
     if kind == REVISITS and row.last_outcome in {"failed", "partial"}:
         return VisitReason.RETRY

@@ -80,7 +80,9 @@ def _queue(connection: Connection, known: Mapping[str, Any], now: float) -> None
         over = sorted(id_ for id_, row in queued.items() if row.state != TaskState.TODO)
         if over:
             is_over = and_(visit_queue.c.workload == REQUESTED, visit_queue.c.project_id.in_(over))
-            connection.execute(update(visit_queue).where(is_over).values(RESET | {"error_text": None, "due_at": now}))
+            connection.execute(
+                update(visit_queue).where(is_over).values(RESET | {"error_text": None, "due_at": now, "queued_at": now})
+            )
         shards = {row.id: row.shard for row in known.values()}
         new = [
             {
@@ -90,6 +92,7 @@ def _queue(connection: Connection, known: Mapping[str, Any], now: float) -> None
                 "min_serial": 0,
                 "state": TaskState.TODO,
                 "due_at": now,
+                "queued_at": now,
             }
             for id_ in chunk
             if id_ not in queued
