@@ -31,8 +31,8 @@ from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.devindex.history import History
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.index.client import IndexClient
-from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import FetchedBytes, NotModified, ProjectPage
+from pypi_assets.index.ranged_files import RangedFile
 from pypi_assets.index.rate import Rates
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.settings import Settings, load_settings

@@ -207,7 +207,7 @@ def test_commands_use_counted_for_plurals() -> None:
     plural = re.compile(r"\{[^{}]+\} (?:[a-z]+ )?(?:" + nouns + r")\b")
     commands = Path(terminal.__file__).parent / "cli"
     found = [f"{path.name}: {text[0]}" for path in commands.glob("*.py") for text in plural.finditer(path.read_text())]
-    allowed = ("leveldb.py: {dataset} rows", "inspect.py: {value} module files")
+    allowed = ("leveldb.py: {dataset} rows", "leveldb.py: {dataset} files", "inspect.py: {value} module files")
     assert [one for one in found if one not in allowed and "{counted(" not in one] == []
 
 

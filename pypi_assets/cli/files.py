@@ -109,12 +109,12 @@ def files_forget_command(sha256: str, reason: str, as_json: bool) -> None:
     if not reason.strip() or not reason.isprintable():
         raise click.UsageError("--reason must be printable and not empty, because it is recorded and shown")
     from pypi_assets.components import storage_from
-    from pypi_assets.keeping.keeper import Keeper
+    from pypi_assets.keeping.keeper import FileKeeper
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
     with existing_catalog(settings) as catalog:
-        is_new = Keeper(catalog, storage_from(settings, catalog)).forget(sha256.lower(), reason)
+        is_new = FileKeeper(catalog, storage_from(settings, catalog)).forget(sha256.lower(), reason)
     if as_json:
         print_json({"sha256": sha256.lower(), "new": is_new})
     else:

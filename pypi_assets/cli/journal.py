@@ -343,7 +343,7 @@ def journal_takedown_command(
     from pypi_assets.components import storage_from
     from pypi_assets.journal.publishing import complete_takedowns
     from pypi_assets.journal.takedowns import TakedownError, wanted_takedown
-    from pypi_assets.keeping.keeper import Keeper
+    from pypi_assets.keeping.keeper import FileKeeper
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
@@ -358,7 +358,7 @@ def journal_takedown_command(
         def note(records: int) -> None:
             report(Progress("records", records, 0))
 
-        Keeper(catalog, storage).delete_doomed()
+        FileKeeper(catalog, storage).delete_doomed()
         count = complete_takedowns(catalog, storage, note, wait_s=_TAKEDOWN_WAIT_S)
     if as_json:
         print_json({"takedown": added.id, "records": count})

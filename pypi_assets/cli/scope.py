@@ -378,7 +378,7 @@ def scope_set_command(name: str, **values: Any) -> None:
     """
     from pypi_assets.catalog.scopes.stored_scopes import change_scope
     from pypi_assets.components import storage_from
-    from pypi_assets.keeping.keeper import Keeper
+    from pypi_assets.keeping.keeper import FileKeeper
     from pypi_assets.settings import load_settings
 
     given = {key: value for key, value in values.items() if value is not None}
@@ -392,7 +392,7 @@ def scope_set_command(name: str, **values: Any) -> None:
     with _scope_in_catalog(name) as (catalog, scope):
         catalog.transact(partial(change_scope, scope=scope, values=given))
         if "most" in given:
-            Keeper(catalog, storage_from(load_settings(), catalog)).enforce_budgets([scope.id])
+            FileKeeper(catalog, storage_from(load_settings(), catalog)).enforce_budgets([scope.id])
     click.echo(f"scope {name}: changed")
 
 

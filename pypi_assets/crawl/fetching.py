@@ -43,8 +43,8 @@ from pypi_assets.index.errors import (
     TransientError,
 )
 from pypi_assets.index.file_origins import FileOrigin
-from pypi_assets.index.files import MAX_SIDECAR_BYTES, RangedFile, sidecar_url
 from pypi_assets.index.models import FetchedBytes
+from pypi_assets.index.ranged_files import MAX_SIDECAR_BYTES, RangedFile, sidecar_url
 from pypi_assets.index.urls import shown_host
 
 _T = TypeVar("_T")

@@ -15,7 +15,7 @@ from pypi_assets.catalog.work.read_queue import PendingRead
 from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import drain
 from pypi_assets.index.errors import PackageIndexError
-from pypi_assets.keeping.keeper import Keeper
+from pypi_assets.keeping.keeper import FileKeeper
 from pypi_assets.keeping.objects import BLOCK_BYTES, CopyingStream, ReceivedFile
 from pypi_assets.progress import Progress
 
@@ -35,7 +35,7 @@ class ReadKeeping:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._keeper = Keeper(crawler.catalog, crawler.storage)
+        self._keeper = FileKeeper(crawler.catalog, crawler.storage)
         self._reserved: dict[int, KeptObject] = {}
         self._unreserved: set[int] = set()
         self._written: dict[int, bytes] = {}
@@ -194,7 +194,7 @@ def keep_missing_files(crawler: Crawler, scope_id: int) -> KeptCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fetched:
+class _FetchedFile:
     """A fetched file: the hashes of its blocks if it is stored already, or the received bytes, or the error."""
 
     blocks: bytes | None = None
@@ -207,7 +207,7 @@ class _MissingFiles:
 
     def __init__(self, crawler: Crawler, ids: list[int]) -> None:
         self._crawler = crawler
-        self._keeper = Keeper(crawler.catalog, crawler.storage)
+        self._keeper = FileKeeper(crawler.catalog, crawler.storage)
         self._left, self._total = ids, len(ids)
         self._reserved: dict[int, KeptObject] = {}
         self.counts = KeptCounts()
@@ -226,10 +226,10 @@ class _MissingFiles:
             found = [[file] for file in files if file.size is None or file.distribution_id in new]
         return found
 
-    def do(self, bundle: Iterable[MissingFile]) -> list[_Fetched]:
+    def do(self, bundle: Iterable[MissingFile]) -> list[_FetchedFile]:
         return [self._fetch(file) for file in bundle]
 
-    def store(self, done: Sequence[tuple[MissingFile, _Fetched]]) -> None:
+    def store(self, done: Sequence[tuple[MissingFile, _FetchedFile]]) -> None:
         reserved = {file: self._reserved.pop(file.distribution_id, None) for file, _ in done}
         late = [(file, one.received) for file, one in done if one.received is not None]
         try:
@@ -256,7 +256,7 @@ class _MissingFiles:
             )
         self.report()
 
-    def is_enough(self, done: Sequence[tuple[MissingFile, _Fetched]]) -> bool:
+    def is_enough(self, done: Sequence[tuple[MissingFile, _FetchedFile]]) -> bool:
         return len(done) >= _MOST_UNRESERVED
 
     def report(self, wait_s: float = 0.0) -> None:
@@ -270,7 +270,7 @@ class _MissingFiles:
         """Give up the files that were reserved and not stored."""
         self._keeper.abandon(self._reserved.values())
 
-    def _fetch(self, file: MissingFile) -> _Fetched:
+    def _fetch(self, file: MissingFile) -> _FetchedFile:
         try:
             received, _ = self._crawler.index.stream_file(
                 file.url,
@@ -280,13 +280,17 @@ class _MissingFiles:
                 max_bytes=self._crawler.readers.limits.max_file_bytes,
             )
         except (PackageIndexError, OSError) as error:
-            return _Fetched(error=error)
+            return _FetchedFile(error=error)
         one = self._reserved.get(file.distribution_id)
         if one is None:
-            return _Fetched(received=received)
+            return _FetchedFile(received=received)
         is_stored = received.store(one)
         received.close()
-        return _Fetched(blocks=received.blocks) if is_stored else _Fetched(error=OSError("its bytes are not its own"))
+        return (
+            _FetchedFile(blocks=received.blocks)
+            if is_stored
+            else _FetchedFile(error=OSError("its bytes are not its own"))
+        )
 
 
 def _receive(crawler: Crawler, stream: BinaryIO) -> ReceivedFile:

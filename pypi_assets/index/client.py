@@ -24,7 +24,6 @@ from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.credentials import IndexCredentials
 from pypi_assets.index.errors import NotOnIndexError, RefusedError, TransientError
 from pypi_assets.index.file_origins import FileOrigin, agreed_file_origin
-from pypi_assets.index.files import PromisedFile, RangedFile, stream_file
 from pypi_assets.index.models import (
     BrokenEntry,
     ChangelogRow,
@@ -37,6 +36,7 @@ from pypi_assets.index.models import (
 )
 from pypi_assets.index.pages import read_listed_projects, read_listing_serial, read_project_page
 from pypi_assets.index.protocol import Observation, Report
+from pypi_assets.index.ranged_files import PromisedFile, RangedFile, stream_file
 from pypi_assets.index.rate import RateLimit, Rates
 from pypi_assets.index.rate_headers import pause_of
 from pypi_assets.index.transport import (

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol, Self, TypeVar
 
 from pypi_assets.index.file_origins import FileOrigin
-from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import (
     BrokenEntry,
     ChangelogRow,
@@ -19,6 +18,7 @@ from pypi_assets.index.models import (
     NotModified,
     ProjectPage,
 )
+from pypi_assets.index.ranged_files import RangedFile
 
 _T = TypeVar("_T")
 Report = Callable[[int, int], None]

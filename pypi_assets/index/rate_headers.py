@@ -23,7 +23,7 @@ _MOST_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class RateAllowance:
     """One limit of an answer: the calls that remain until its reset in `reset_s` seconds, and its quota if known."""
 
     remaining: int
@@ -53,7 +53,7 @@ def pause_of(headers: Mapping[str, str]) -> float:
     return max((allowance.pause_s for allowance in allowances(headers)), default=0.0)
 
 
-def allowances(headers: Mapping[str, str]) -> list[Allowance]:
+def allowances(headers: Mapping[str, str]) -> list[RateAllowance]:
     """Return the limits that the newest form of the headers states, as far as their values are plausible."""
     current = headers.get("RateLimit", "")[:_MOST_CHARACTERS]
     if current:
@@ -64,7 +64,7 @@ def allowances(headers: Mapping[str, str]) -> list[Allowance]:
     return _allowance(single, "Remaining", "Reset", "Limit")
 
 
-def _listed(value: str, quotas: Mapping[str, int]) -> Iterator[Allowance]:
+def _listed(value: str, quotas: Mapping[str, int]) -> Iterator[RateAllowance]:
     """Yield the limits of a list such as `"burst";r=9;t=1, "day";r=100;t=3000`."""
     for item in value.split(","):
         name, *parameters = item.split(";")
@@ -87,12 +87,12 @@ def _members(parts: list[str]) -> dict[str, str]:
 
 def _allowance(
     values: Mapping[str, str], remaining: str, reset: str, limit: str = "", quota: int | None = None
-) -> list[Allowance]:
+) -> list[RateAllowance]:
     """Return the limit that `values` state under these names, or nothing if one of its numbers is not plausible."""
     left, reset_s = _count(values.get(remaining, "")), _count(values.get(reset, ""))
     if left is None or reset_s is None or reset_s > LONGEST_RESET_S:
         return []
-    return [Allowance(left, reset_s, quota or _count(values.get(limit, "")) or None)]
+    return [RateAllowance(left, reset_s, quota or _count(values.get(limit, "")) or None)]
 
 
 def _first(value: str) -> str:

@@ -33,12 +33,12 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
+class FileKeeper:
     """Keeps files of one catalog in its storage.
 
     The bytes of a reserved file are written by any thread, or never, as after a kill:
 
-        keeper = Keeper(catalog, storage)
+        keeper = FileKeeper(catalog, storage)
         reserved = keeper.reserve([FileToKeep(7, sha256, size)])
         received.store(reserved[7])
         keeper.finish({reserved[7]: received.blocks})

@@ -15,7 +15,7 @@ from pypi_assets.catalog.reads.kept_files import (
     release_unwanted,
 )
 from pypi_assets.catalog.reads.kept_lists import known_files
-from pypi_assets.keeping.keeper import Keeper
+from pypi_assets.keeping.keeper import FileKeeper
 from pypi_assets.keeping.objects import stored_objects
 from pypi_assets.storage.store import Storage, StoredObject
 from pypi_assets.storage.sweeping import is_older, sweep_objects
@@ -37,7 +37,9 @@ def clean_files(catalog: Catalog, storage: Storage, old: float) -> list[StoredOb
         catalog.transact(partial(refresh_ranks, sha256s=list(some)))
     catalog.transact(enforce_budgets)
     deleted = [
-        stored[key] for one in Keeper(catalog, storage).delete_doomed() if (key := (one.sha256, one.attempt)) in stored
+        stored[key]
+        for one in FileKeeper(catalog, storage).delete_doomed()
+        if (key := (one.sha256, one.attempt)) in stored
     ]
     orphans = {key: one for key, one in stored.items() if known.get(key[0]) != key[1]}
     with catalog.read() as connection:

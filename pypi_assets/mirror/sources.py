@@ -16,7 +16,7 @@ from pypi_assets.index.addresses import AddressRule
 from pypi_assets.index.connections import Connections, Network
 from pypi_assets.index.credentials import IndexCredentials
 from pypi_assets.index.errors import DeniedError, NotOnIndexError, PackageIndexError, TransientError
-from pypi_assets.index.files import AS_STORED
+from pypi_assets.index.ranged_files import AS_STORED
 from pypi_assets.index.transport import TIMEOUTS, Timeouts, Transport, user_agent
 from pypi_assets.index.urls import HostRule, redact, split_fetchable
 from pypi_assets.storage.store import (

@@ -83,7 +83,7 @@ def test_catalog_commands_report_unfollowed_projects(commands: Commands, scoped:
     files = commands.done("lookup", "files")
     assert len(files.stdout.splitlines()) == 2
     assert unnamed(files.stderr, serial, "2") == []
-    for command in (("lookup", "files"), ("history",), ("visits")):
+    for command in (("lookup", "files"), ("history",), ("visits",)):
         shown = commands.done(*command, "outside")
         assert (shown.stdout, commands_in(shown.stderr)) == ("", NOT_FOLLOWED)
         assert commands_in(commands.done(*command, "App").stderr) == []

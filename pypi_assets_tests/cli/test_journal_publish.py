@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.cli import journal_deliver
 from pypi_assets.journal.kafka import KafkaTransientError
 from pypi_assets_tests.cli.commands import PROCESS, Commands
@@ -35,7 +36,8 @@ def journal(commands: Commands, index: ServedIndex) -> ServedIndex:
 
 @pytest.mark.usefixtures("journal", "brokers")
 def test_publish_sends_new_records_and_is_a_consumer(commands: Commands):
-    every = commands.done("journal", "tail", "--json").stdout.splitlines()
+    streams = (part for stream in JournalStream for part in ("--stream", stream.value))
+    every = commands.done("journal", "tail", "--json", *streams).stdout.splitlines()
     assert commands.json("journal", "publish") == {"messages": len(every), "consumer": "kafka"}
     assert commands.json("journal", "publish") == {"messages": 0, "consumer": "kafka"}
     assert commands.json("journal", "publish", "--consumer", "other", "--since", "now")["messages"] == 0

@@ -29,6 +29,7 @@ def test_steps_with_index_requests_or_large_catalog_reads_have_a_pool() -> None:
     nodes = [node for job in defs.get_repository_def().get_all_jobs() for node in job.nodes]
     pools = {pool for node in nodes for pool in node.definition.pools}
     crawled = {"project_listing", "crawled_projects", "crawled_distribution_data", "retry_given_up", "audit_catalog"}
+    crawled.add("make_requested_visits")
     of_scopes = {"scope_projects", "scope_distribution_data"}
     assert {pool: {node.name for node in nodes if pool in node.definition.pools} for pool in pools} == {
         "index": crawled | {"follow_ranges"} | of_scopes,

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.devindex.history import History
 from pypi_assets.devindex.server import running
-from pypi_assets.index.conformance import Answer, IndexConformance, Request, World, WorldFile
+from pypi_assets.index.conformance import IndexConformance, Request, SiteAnswer, World, WorldFile
 from pypi_assets.index.kinds import REGISTRY
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -66,7 +66,7 @@ class ChangelogConformance(IndexConformance):
                 world.url = url
                 yield world
 
-    def answer(self, world: World, request: Request) -> Answer | None:
+    def answer(self, world: World, request: Request) -> SiteAnswer | None:
         assert isinstance(world, DevindexWorld)
         connection = HTTPConnection(urlsplit(world.url).netloc, timeout=30)
         headers = {name: value for name, value in request.headers.items() if name != "accept-encoding"}
@@ -75,7 +75,7 @@ class ChangelogConformance(IndexConformance):
             answer = connection.getresponse()
             own = {"Content-Type", "Content-Length", "Connection", "Date", "Server", "Transfer-Encoding"}
             kept = {name: value for name, value in answer.getheaders() if name.title() not in own}
-            return Answer(answer.read(), answer.headers["Content-Type"] or "", answer.status, kept)
+            return SiteAnswer(answer.read(), answer.headers["Content-Type"] or "", answer.status, kept)
         finally:
             connection.close()
 
@@ -85,7 +85,7 @@ class ObservedConformance(IndexConformance):
 
     kind = REGISTRY["pages"]
 
-    def answer(self, world: World, request: Request) -> Answer | None:
+    def answer(self, world: World, request: Request) -> SiteAnswer | None:
         match [unquote(part) for part in request.path.strip("/").split("/")]:
             case ["simple"]:
                 return _json({"meta": {"api-version": "1.1"}, "projects": [{"name": name} for name in world.projects]})
@@ -93,14 +93,14 @@ class ObservedConformance(IndexConformance):
                 shown = [_shown(project, file) for file in files.values()]
                 return _json({"meta": {"api-version": "1.1"}, "name": canonicalize_name(project), "files": shown})
             case ["files", project, filename] if (file := world.file(project, filename)) is not None:
-                return Answer(file.content, "application/octet-stream")
+                return SiteAnswer(file.content, "application/octet-stream")
         return None
 
 
 class HtmlConformance(ObservedConformance):
     """The same, with HTML pages."""
 
-    def answer(self, world: World, request: Request) -> Answer | None:
+    def answer(self, world: World, request: Request) -> SiteAnswer | None:
         match [unquote(part) for part in request.path.strip("/").split("/")]:
             case ["simple"]:
                 return _html("".join(f'<a href="{canonicalize_name(name)}/">{name}</a>' for name in world.projects))
@@ -115,13 +115,13 @@ class HtmlConformance(ObservedConformance):
         return super().answer(world, request)
 
 
-def _json(value: object) -> Answer:
-    return Answer(json.dumps(value).encode(), JSON)
+def _json(value: object) -> SiteAnswer:
+    return SiteAnswer(json.dumps(value).encode(), JSON)
 
 
-def _html(links: str) -> Answer:
+def _html(links: str) -> SiteAnswer:
     head = '<!DOCTYPE html><html><head><meta name="pypi:repository-version" content="1.0"></head><body>'
-    return Answer(f"{head}{links}</body></html>".encode(), "text/html; charset=utf-8")
+    return SiteAnswer(f"{head}{links}</body></html>".encode(), "text/html; charset=utf-8")
 
 
 def _url(project: str, file: WorldFile) -> str:

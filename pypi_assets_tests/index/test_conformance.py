@@ -15,10 +15,10 @@ import pytest
 
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.conformance import (
-    Answer,
     ConformanceError,
     IndexConformance,
     Request,
+    SiteAnswer,
     World,
     checks,
     failures,
@@ -44,8 +44,8 @@ def suite_of(shelf: tuple[ModuleType, ModuleType], adapter: Callable[[IndexClien
         kind = IndexKind("shelf", lambda parts: parts.observed(adapter(parts.client)))
         index_path = "/shelf/"
 
-        def answer(self, world: World, request: Request) -> Answer | None:
-            answer: Answer | None = shelf[1].answer(world, request)
+        def answer(self, world: World, request: Request) -> SiteAnswer | None:
+            answer: SiteAnswer | None = shelf[1].answer(world, request)
             return answer
 
     return Suite

@@ -15,8 +15,8 @@ from starlette.responses import Response
 from pypi_assets.distributions.reader import read_distribution
 from pypi_assets.index import files
 from pypi_assets.index.errors import ContentError, NotOnIndexError, RefusedError, TooLargeError, TransientError
-from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import IndexFile, ProjectPage
+from pypi_assets.index.ranged_files import RangedFile
 from pypi_assets.index.transport import Retries
 from pypi_assets_tests.file_faults import (
     Faults,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.coordination.rates import SharedRate
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.index.rate import Rates
-from pypi_assets.index.rate_headers import LONGEST_RESET_S, Allowance, allowances, pause_of
+from pypi_assets.index.rate_headers import LONGEST_RESET_S, RateAllowance, allowances, pause_of
 from pypi_assets.index.transport import LONGEST_PAUSE_S, Retries
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.index.clients import XML, client_of, events
@@ -21,13 +21,16 @@ def test_each_form_of_the_headers_is_read() -> None:
     hour = {"RateLimit-Policy": '"hour";q=3600;w=3600'}
     for headers, found in (
         ({}, []),
-        ({"RateLimit": '"hour";r=12;t=600', **hour}, [Allowance(12, 600, 3600)]),
-        ({"RateLimit": '"hour"; r=12; t=600'}, [Allowance(12, 600)]),
-        ({"RateLimit": '"burst";r=9;t=1, "hour";r=3;t=50', **hour}, [Allowance(9, 1), Allowance(3, 50, 3600)]),
-        ({"RateLimit": "limit=100, remaining=50, reset=30"}, [Allowance(50, 30, 100)]),
-        ({"RateLimit-Remaining": "0", "RateLimit-Reset": "8"}, [Allowance(0, 8)]),
-        ({"RateLimit-Remaining": "0", "RateLimit-Reset": "8", "RateLimit-Limit": "9, 9;w=60"}, [Allowance(0, 8, 9)]),
-        ({"RateLimit": '"hour";r=1;t=2', "RateLimit-Remaining": "0", "RateLimit-Reset": "8"}, [Allowance(1, 2)]),
+        ({"RateLimit": '"hour";r=12;t=600', **hour}, [RateAllowance(12, 600, 3600)]),
+        ({"RateLimit": '"hour"; r=12; t=600'}, [RateAllowance(12, 600)]),
+        ({"RateLimit": '"burst";r=9;t=1, "hour";r=3;t=50', **hour}, [RateAllowance(9, 1), RateAllowance(3, 50, 3600)]),
+        ({"RateLimit": "limit=100, remaining=50, reset=30"}, [RateAllowance(50, 30, 100)]),
+        ({"RateLimit-Remaining": "0", "RateLimit-Reset": "8"}, [RateAllowance(0, 8)]),
+        (
+            {"RateLimit-Remaining": "0", "RateLimit-Reset": "8", "RateLimit-Limit": "9, 9;w=60"},
+            [RateAllowance(0, 8, 9)],
+        ),
+        ({"RateLimit": '"hour";r=1;t=2', "RateLimit-Remaining": "0", "RateLimit-Reset": "8"}, [RateAllowance(1, 2)]),
         ({"RateLimit-Remaining": "0"}, []),
         ({"RateLimit-Remaining": "-1", "RateLimit-Reset": "8"}, []),
         ({"RateLimit-Remaining": "0", "RateLimit-Reset": "1764324000"}, []),  # the time of day
@@ -40,13 +43,13 @@ def test_each_form_of_the_headers_is_read() -> None:
 
 def test_calls_pause_only_once_the_quota_is_scarce() -> None:
     for allowance, pause_s in (
-        (Allowance(0, 30, 3600), 30.0),
-        (Allowance(1, 30, 3600), 15.0),
-        (Allowance(359, 3600, 3600), 10.0),
-        (Allowance(360, 3600, 3600), 0.0),
-        (Allowance(9, 60), 6.0),
-        (Allowance(10, 60), 0.0),
-        (Allowance(1, 60, 5), 0.0),
+        (RateAllowance(0, 30, 3600), 30.0),
+        (RateAllowance(1, 30, 3600), 15.0),
+        (RateAllowance(359, 3600, 3600), 10.0),
+        (RateAllowance(360, 3600, 3600), 0.0),
+        (RateAllowance(9, 60), 6.0),
+        (RateAllowance(10, 60), 0.0),
+        (RateAllowance(1, 60, 5), 0.0),
     ):
         assert allowance.pause_s == pause_s, allowance
     assert pause_of({"RateLimit": '"burst";r=0;t=1, "hour";r=2;t=60'}) == 20.0

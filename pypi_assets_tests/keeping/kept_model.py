@@ -26,7 +26,7 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.catalog.work.full_crawls import begin_catalog
-from pypi_assets.keeping.keeper import Keeper
+from pypi_assets.keeping.keeper import FileKeeper
 from pypi_assets.keeping.objects import ReceivedFile, stored_objects, verify_object
 from pypi_assets.keeping.unwanted_files import clean_files
 from pypi_assets.storage.store import Storage
@@ -58,8 +58,8 @@ class KeptModel:
         return replace(self.opened, clock=lambda: 1_800_000_000.0 + self.late_s)
 
     @property
-    def keeper(self) -> Keeper:
-        return Keeper(self.catalog, self.storage)
+    def keeper(self) -> FileKeeper:
+        return FileKeeper(self.catalog, self.storage)
 
     def begin(self) -> None:
         """Make the catalog follow an index."""

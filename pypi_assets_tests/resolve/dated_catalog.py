@@ -106,9 +106,15 @@ class DatedCatalog:
             connection.execute(insert(events).values(**row))
 
 
+OPENED_AT = datetime(2026, 3, 20, tzinfo=UTC).timestamp()
+"""When the full crawl began: after all events, as if it had stored the history."""
+
+
 def dated_catalog(folder: Path, clock: Callable[[], float] | None = None) -> DatedCatalog:
     """Return an empty catalog that answers for each serial."""
     small = small_catalog(folder, **({} if clock is None else {"clock": clock}))
     with small.catalog.write() as connection:
-        connection.execute(insert(full_crawls).values(serial=0, selection="[]", opened_at=0.0, completed_at=0.0))
+        connection.execute(
+            insert(full_crawls).values(serial=0, selection="[]", opened_at=OPENED_AT, completed_at=OPENED_AT)
+        )
     return DatedCatalog(small)

@@ -10,7 +10,7 @@ from pypi_assets.catalog.reads.kept_files import KeptObject
 from pypi_assets.catalog.reads.kept_lists import find_kept
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
-from pypi_assets.keeping.keeper import Keeper
+from pypi_assets.keeping.keeper import FileKeeper
 from pypi_assets.keeping.objects import BLOCK_BYTES, path_of
 from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets_tests.service.published import Published, client_of
@@ -136,6 +136,6 @@ def test_quarantined_file_is_refused_although_it_is_kept(keeping: Published) -> 
 @pytest.mark.nightly
 def test_forgotten_file_is_a_redirect(keeping: Published) -> None:
     path, sha256 = address(keeping, "large-1.0-py3-none-any.whl")
-    Keeper(keeping.catalog, keeping.storage).forget(sha256, "has a secret")
+    FileKeeper(keeping.catalog, keeping.storage).forget(sha256, "has a secret")
     with keeping.service() as service, client_of(service) as client:
         assert client.get(path).status_code == 307

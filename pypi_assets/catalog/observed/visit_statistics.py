@@ -84,7 +84,9 @@ def note_changes(connection: Connection, changed_at: Mapping[int, Collection[flo
             for at in sorted(changed_at[project_id]):
                 times = times.with_change(at)
             if times != before:
-                rows.append({"project_id": project_id, "last_changed_at": times.last_at, "change_gap_s": times.every_s})
+                gap_s = None if times.every_s is None else float(times.every_s)
+                last_at = None if times.last_at is None else float(times.last_at)
+                rows.append({"project_id": project_id, "last_changed_at": last_at, "change_gap_s": gap_s})
         upsert(connection, visit_statistics, rows, key=("project_id",), update=("last_changed_at", "change_gap_s"))
 
 

@@ -44,7 +44,7 @@ _UNENDED = frozenset({VisitStatus.CREATED, VisitStatus.ONGOING})
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class LoggedAttempt:
     """One attempt to read a file, or to visit a page.
 
     `started_at` (unix seconds), `seconds` and `worker` are None if they are unknown: if a worker died while it read a
@@ -86,7 +86,7 @@ class AttemptedItem:
     next_due: float | None
     succeeded_at: float | None
     deleted: int
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[LoggedAttempt, ...]
 
     @property
     def has_succeeded(self) -> bool:
@@ -180,7 +180,7 @@ def _attempted_file(connection: Connection, row: Row[Any], max_attempts: int) ->
     c = read_attempts.c
     logged = connection.execute(select(read_attempts).where(c.distribution_id == row.id).order_by(c.id)).all()
     attempts = [
-        Attempt(
+        LoggedAttempt(
             attempt=one.attempt,
             started_at=one.started_at,
             seconds=None if one.started_at is None else one.seconds,
@@ -194,7 +194,7 @@ def _attempted_file(connection: Connection, row: Row[Any], max_attempts: int) ->
         for one in logged
     ]
     if row.claimed_by is not None:
-        ongoing = Attempt(row.attempts + 1, None, None, VisitStatus.ONGOING, None, None, row.claimed_by)
+        ongoing = LoggedAttempt(row.attempts + 1, None, None, VisitStatus.ONGOING, None, None, row.claimed_by)
         attempts.append(ongoing)
     is_waiting = row.first_failed_at is not None
     has_succeeded = row.outcome in _SUCCESSFUL
@@ -217,7 +217,7 @@ def _attempted_page(connection: Connection, project: CatalogProject, max_attempt
     workers = _workers(connection, project)
     found = past_visits(connection, project)
     attempts = [
-        Attempt(
+        LoggedAttempt(
             attempt=one.attempt,
             started_at=one.started_at,
             seconds=None if one.ended_at is None else one.ended_at - one.started_at,

@@ -9,17 +9,17 @@ class TestShelf(IndexConformance):
 """
 
 from pypi_assets.index.conformance.lab import ConformanceError, Lab
-from pypi_assets.index.conformance.site import Answer, Request, Site, serving
+from pypi_assets.index.conformance.site import Request, Site, SiteAnswer, serving
 from pypi_assets.index.conformance.suite import IndexConformance, checks, failures
 from pypi_assets.index.conformance.world import World, WorldEvent, WorldFile, world_of
 
 __all__ = [
-    "Answer",
     "ConformanceError",
     "IndexConformance",
     "Lab",
     "Request",
     "Site",
+    "SiteAnswer",
     "World",
     "WorldEvent",
     "WorldFile",

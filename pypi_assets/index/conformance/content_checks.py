@@ -3,7 +3,7 @@
 from packaging.utils import canonicalize_name
 
 from pypi_assets.index.conformance.lab import Lab, download, expect, is_gone, page_of
-from pypi_assets.index.conformance.site import Answer
+from pypi_assets.index.conformance.site import SiteAnswer
 from pypi_assets.index.conformance.subject import Subject, either, expect_exact, script
 from pypi_assets.index.errors import ContentError
 from pypi_assets.index.protocol import PackageIndex
@@ -72,7 +72,7 @@ class ContentChecks(Subject):
             expect(shown.sha256 in wanted, f"{shown.filename} has the SHA-256 {shown.sha256}, not {sha256}")
             if shown.sha256 is None:
                 return
-            lab.site.trouble = lambda _: Answer(b"other bytes", "application/octet-stream")
+            lab.site.trouble = lambda _: SiteAnswer(b"other bytes", "application/octet-stream")
             answer = either(lambda: download(index, shown))
             expect(isinstance(answer, ContentError), "a download of other bytes is no ContentError")
 

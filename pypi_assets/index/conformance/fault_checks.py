@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
-from pypi_assets.index.conformance.lab import LOGIN, PASSWORD, USER, Lab, Reading, download, expect, page_of
-from pypi_assets.index.conformance.site import Answer, Answers, Request, serving
+from pypi_assets.index.conformance.lab import LOGIN, PASSWORD, USER, IndexReading, Lab, download, expect, page_of
+from pypi_assets.index.conformance.site import Answers, Request, SiteAnswer, serving
 from pypi_assets.index.conformance.subject import Subject, either, expect_exact, script
 from pypi_assets.index.errors import LoginError, PackageIndexError, TransientError
 from pypi_assets.index.protocol import PackageIndex
@@ -23,12 +23,12 @@ class FaultChecks(Subject):
     def test_unreadable_answers_are_errors(self) -> None:
         """An answer that is not the index's own is an error, and never an empty list or page."""
         for trouble in (
-            Answer(b"<html><form>Log in</form></html>", "text/html"),
-            Answer(b'{"cut', "application/json"),
-            Answer(b"", "application/json"),
-            Answer(b"[]", "application/json"),
-            Answer(b"busy", "text/plain", 503),
-            Answer(b"no", "text/plain", 400),
+            SiteAnswer(b"<html><form>Log in</form></html>", "text/html"),
+            SiteAnswer(b'{"cut', "application/json"),
+            SiteAnswer(b"", "application/json"),
+            SiteAnswer(b"[]", "application/json"),
+            SiteAnswer(b"busy", "text/plain", 503),
+            SiteAnswer(b"no", "text/plain", 400),
         ):
             what = f"HTTP {trouble.status} with the body {trouble.body!r}"
             for good in range(2):
@@ -41,7 +41,7 @@ class FaultChecks(Subject):
                         for _ in range(3):
                             lab.site.trouble = _after(good, trouble)
                             answer = either(partial(lab.read, index, rounds=1))
-                            if isinstance(answer, Reading):
+                            if isinstance(answer, IndexReading):
                                 expect(answer.shown() == before.shown(), f"{what} changes pages")
                     with self._healed(lab) as index:
                         expect(lab.read(index).events == before.events, f"{what} leads to events")
@@ -57,7 +57,7 @@ class FaultChecks(Subject):
                 for name in ("late", "later"):
                     lab.world.add(name, "1.0")
                 with lab.opened() as index:
-                    lab.site.trouble = _after(cut - 1, Answer(b'{"half": "of an answer"}', sent=5))
+                    lab.site.trouble = _after(cut - 1, SiteAnswer(b'{"half": "of an answer"}', sent=5))
                     answer = either(partial(lab.read, index, rounds=2))
                     if isinstance(answer, PackageIndexError):
                         expect(
@@ -71,9 +71,9 @@ class FaultChecks(Subject):
         """A request that breaks once is sent again."""
         with self.lab() as lab, lab.opened() as index:
             lab.world.add("demo", "1.0")
-            lab.site.trouble = _once(Answer(b"half of an answer", sent=3))
+            lab.site.trouble = _once(SiteAnswer(b"half of an answer", sent=3))
             answer = either(lambda: lab.read(index))
-            expect(isinstance(answer, Reading), f"one broken answer ends the run: {answer}")
+            expect(isinstance(answer, IndexReading), f"one broken answer ends the run: {answer}")
             expect_exact(lab, answer)
 
     def test_throttling_is_respected(self) -> None:
@@ -82,7 +82,7 @@ class FaultChecks(Subject):
             lab.world.add("demo", "1.0")
             lab.site.trouble = _once(_throttled(_RETRY_AFTER_S))
             answer = either(lambda: lab.read(index))
-            expect(isinstance(answer, Reading), f"a 429 with a short pause ends the run: {answer}")
+            expect(isinstance(answer, IndexReading), f"a 429 with a short pause ends the run: {answer}")
             first, second = lab.site.received[:2]
             waited = second.at - first.at
             expect(
@@ -120,13 +120,13 @@ class FaultChecks(Subject):
             login = f"{USER}:{PASSWORD}@"
             with lab.opened(login=login) as index:
                 reading = either(lambda: lab.read(index))
-                expect(isinstance(reading, Reading), f"the credentials of the URL are not used: {reading}")
+                expect(isinstance(reading, IndexReading), f"the credentials of the URL are not used: {reading}")
                 [file] = page_of(index, "demo").files
                 expect(PASSWORD not in f"{index.index_url}{index.changelog_url}{file}", "the password is displayed")
                 expect(download(index, file), f"{filename} is empty")
             lab.world.add("fresh", "1.0")
             with lab.opened(login=login) as index:
-                away = Answer(status=302, headers={"Location": f"{elsewhere.url}/away/"})
+                away = SiteAnswer(status=302, headers={"Location": f"{elsewhere.url}/away/"})
                 lab.site.trouble = lambda _: away
                 for error in (either(lambda: lab.read(index)), either(lambda: index.project_page("fresh"))):
                     expect(PASSWORD not in str(error), "the password is in an error")
@@ -163,19 +163,19 @@ class FaultChecks(Subject):
             yield index
 
 
-def _once(answer: Answer) -> Answers:
+def _once(answer: SiteAnswer) -> Answers:
     return _counted(lambda number: answer if number == 1 else None)
 
 
-def _after(good: int, answer: Answer) -> Answers:
+def _after(good: int, answer: SiteAnswer) -> Answers:
     """Give `answer` to each request after the first `good` ones."""
     return _counted(lambda number: answer if number > good else None)
 
 
-def _counted(answer: Callable[[int], Answer | None]) -> Answers:
+def _counted(answer: Callable[[int], SiteAnswer | None]) -> Answers:
     lock, count = threading.Lock(), 0
 
-    def counted(_: Request) -> Answer | None:
+    def counted(_: Request) -> SiteAnswer | None:
         nonlocal count
         with lock:
             count += 1
@@ -185,5 +185,5 @@ def _counted(answer: Callable[[int], Answer | None]) -> Answers:
     return counted
 
 
-def _throttled(seconds: int) -> Answer:
-    return Answer(b"too many requests", "text/plain", 429, {"Retry-After": str(seconds)})
+def _throttled(seconds: int) -> SiteAnswer:
+    return SiteAnswer(b"too many requests", "text/plain", 429, {"Retry-After": str(seconds)})

@@ -58,7 +58,7 @@ class LabClock:
 
 
 @dataclass(frozen=True)
-class Reading:
+class IndexReading:
     """All that an index says: its last serial, its events, and the pages of its listed projects by name."""
 
     last_serial: int
@@ -113,7 +113,7 @@ class Lab:
             if number and not self.memory.is_waiting:
                 break
 
-    def read(self, index: PackageIndex, rounds: int = _MOST_ROUNDS) -> Reading:
+    def read(self, index: PackageIndex, rounds: int = _MOST_ROUNDS) -> IndexReading:
         """Return all that the index says after it had time to settle, in at most `rounds` rounds of polling."""
         self.settle(index, rounds)
         last = index.last_serial()
@@ -122,7 +122,7 @@ class Lab:
         )
         with index.iter_listing() as (_, projects):
             listed = tuple(canonicalize_name(project.name or "") for project in projects)
-        return Reading(last, events, listed, {name: page_of(index, name) for name in sorted(set(listed))})
+        return IndexReading(last, events, listed, {name: page_of(index, name) for name in sorted(set(listed))})
 
 
 def page_of(index: PackageIndex, project: str) -> ProjectPage:

@@ -22,7 +22,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SiteAnswer:
     """An answer. If `sent` is set, the connection breaks after that many bytes of the body."""
 
     body: bytes = b""
@@ -32,8 +32,8 @@ class Answer:
     sent: int | None = None
 
 
-NOT_FOUND = Answer(b"not found", "text/plain", 404)
-Answers = Callable[[Request], Answer | None]
+NOT_FOUND = SiteAnswer(b"not found", "text/plain", 404)
+Answers = Callable[[Request], SiteAnswer | None]
 """Returns the answer to a request; None means 404."""
 
 
@@ -52,21 +52,21 @@ class Site:
     trouble: Answers = lambda _: None
     received: list[Request] = field(default_factory=list)
 
-    def respond(self, request: Request) -> Answer:
+    def respond(self, request: Request) -> SiteAnswer:
         """Return the answer to a request, and record it."""
         self.received.append(request)
         answer = self.trouble(request)
         if answer is not None:
             return answer
         if self.login is not None and request.headers.get("authorization") != self.login:
-            return Answer(b"login", "text/plain", 401, {"WWW-Authenticate": 'Basic realm="index"'})
+            return SiteAnswer(b"login", "text/plain", 401, {"WWW-Authenticate": 'Basic realm="index"'})
         answer = self.answer(request) or NOT_FOUND
         if answer.status != 200 or request.method != "GET":
             return answer
         etag = f'"{hashlib.sha256(answer.body).hexdigest()[:20]}"'
         if request.headers.get("if-none-match") == etag:
-            return Answer(status=304, headers={"ETag": etag})
-        return Answer(answer.body, answer.content_type, 200, {"ETag": etag, **answer.headers}, answer.sent)
+            return SiteAnswer(status=304, headers={"ETag": etag})
+        return SiteAnswer(answer.body, answer.content_type, 200, {"ETag": etag, **answer.headers}, answer.sent)
 
 
 @contextmanager
@@ -99,11 +99,11 @@ def serving(answer: Answers, now: Callable[[], float], *, host: str = "127.0.0.1
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Print nothing."""
 
-    class Server(ThreadingHTTPServer):
+    class _SiteServer(ThreadingHTTPServer):
         daemon_threads = True
         request_queue_size = 64
 
-    with Server((host, port), Handler) as server:
+    with _SiteServer((host, port), Handler) as server:
         site.url = f"http://{host}:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, name="site")
         thread.start()

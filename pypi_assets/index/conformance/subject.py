@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pypi_assets.index.conformance.lab import Lab, LabClock, Reading, expect, folded
-from pypi_assets.index.conformance.site import Answer, Request, serving
+from pypi_assets.index.conformance.lab import IndexReading, Lab, LabClock, expect, folded
+from pypi_assets.index.conformance.site import Request, SiteAnswer, serving
 from pypi_assets.index.conformance.world import World
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.index.kinds import IndexKind
@@ -26,7 +26,7 @@ class Subject:
     can_overwrite = True
     """Whether the index may replace the bytes of a file."""
 
-    def answer(self, world: World, request: Request) -> Answer | None:
+    def answer(self, world: World, request: Request) -> SiteAnswer | None:
         """Return the answer of the server if `world` is its content, or None for a 404."""
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ class Subject:
 
 def expect_exact(lab: Lab, reading: object) -> None:
     """Raise ConformanceError unless pages and events lead to the files of the world."""
-    if not isinstance(reading, Reading):
+    if not isinstance(reading, IndexReading):
         raise TypeError(reading)
     live, shown, told = lab.world.live(), reading.shown(), folded(reading.events)
     expect(shown == live, f"pages show {shown}, and the index has {live}")

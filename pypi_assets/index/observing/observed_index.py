@@ -24,7 +24,6 @@ from pypi_assets.index.errors import (
     requested_pause_s,
 )
 from pypi_assets.index.file_origins import FileOrigin
-from pypi_assets.index.files import RangedFile
 from pypi_assets.index.models import (
     BrokenEntry,
     ChangelogRow,
@@ -44,6 +43,7 @@ from pypi_assets.index.observing.round_state import (
 )
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, PageSource, ShownPage, ShownProject
 from pypi_assets.index.protocol import Observation, Report
+from pypi_assets.index.ranged_files import RangedFile
 from pypi_assets.visit_policies import PollFacts
 
 EVENTS_A_PAGE = 50_000

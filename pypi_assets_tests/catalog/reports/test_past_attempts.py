@@ -11,7 +11,7 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.derived.visits import ABANDONED_VISIT, VisitStatus, VisitVerdict, begin_visits, record_verdicts
 from pypi_assets.catalog.observed.projects import load_projects
 from pypi_assets.catalog.reads.read_outcomes import FinishedRead, ReadOutcome
-from pypi_assets.catalog.reports.past_attempts import Attempt, AttemptedItem, attempted_items
+from pypi_assets.catalog.reports.past_attempts import AttemptedItem, LoggedAttempt, attempted_items
 from pypi_assets.catalog.tables import distributions, past_generations, projects, read_attempts, visit_statuses
 from pypi_assets.catalog.work.read_queue import finish_reads, queue_reads
 from pypi_assets.catalog.work.visit_queue import TaskState, claim_visits, finish_visits, postpone_visits
@@ -69,19 +69,19 @@ def test_attempts_of_a_file_are_listed_up_to_its_success(catalog: Catalog):
 
     tried(catalog, reads, "one", 10.0, ReadOutcome.PENDING)
     [item] = shown(catalog, "demo-1.0.tar.gz")
-    first = Attempt(1, 10.0, 0.5, "failed", "transient", "503", "one", None, 7, 2)
+    first = LoggedAttempt(1, 10.0, 0.5, "failed", "transient", "503", "one", None, 7, 2)
     assert (item.outcome, item.next_due, item.attempts_remaining) == ("waiting", 11.0, MOST - 1)
     assert (item.attempts, item.failed, item.succeeded_at) == ((first,), 1, None)
 
     reads.claim("two", 20.0, 1)
     [item] = shown(catalog, "demo-1.0.tar.gz")
-    assert item.attempts == (first, Attempt(2, None, None, "ongoing", None, None, "two"))
+    assert item.attempts == (first, LoggedAttempt(2, None, None, "ongoing", None, None, "two"))
     tried(catalog, reads, "three", 20.0 + LEASE_S, ReadOutcome.DATA)
     [item] = shown(catalog, "demo-1.0.tar.gz")
     assert item.attempts == (
         first,
-        Attempt(2, None, None, "abandoned", WORKER_DIED, None, "two", None, 0, 0),
-        Attempt(3, 30.0, 0.5, "data", None, None, "three", None, 7, 2),
+        LoggedAttempt(2, None, None, "abandoned", WORKER_DIED, None, "two", None, 0, 0),
+        LoggedAttempt(3, 30.0, 0.5, "data", None, None, "three", None, 7, 2),
     )
     assert (item.outcome, item.succeeded_at, item.failed, item.has_succeeded) == ("data", 30.0, 2, True)
     assert (item.next_due, item.attempts_remaining, item.deleted) == (None, 0, 0)
@@ -163,15 +163,15 @@ def test_visits_of_a_page_are_listed_with_their_workers(catalog: Catalog):
     claimed("two", 10.0)
     [item] = shown(catalog, project.name)
     scope = visits.workload
-    first = Attempt(1, 1.0, 2.0, "failed", "visit", "503", "one", scope)
-    assert item.attempts == (first, Attempt(2, 10.0, None, "ongoing", None, None, "two", scope))
+    first = LoggedAttempt(1, 1.0, 2.0, "failed", "visit", "503", "one", scope)
+    assert item.attempts == (first, LoggedAttempt(2, 10.0, None, "ongoing", None, None, "two", scope))
     assert (item.outcome, item.next_due, item.attempts_remaining) == ("waiting", 4.0, MOST - 1)
     ended("three", claimed("three", 10.0 + LEASE_S), VisitStatus.FULL, 22.0)
     [item] = shown(catalog, project.name)
     assert item.attempts == (
         first,
-        Attempt(2, 10.0, 10.0, "failed", "visit", ABANDONED_VISIT, "two", scope),
-        Attempt(3, 20.0, 2.0, "full", None, None, "three", scope),
+        LoggedAttempt(2, 10.0, 10.0, "failed", "visit", ABANDONED_VISIT, "two", scope),
+        LoggedAttempt(3, 20.0, 2.0, "full", None, None, "three", scope),
     )
     assert (item.outcome, item.next_due, item.succeeded_at, item.failed) == ("full", None, 22.0, 2)
 
