@@ -5,6 +5,7 @@ Their packages are installed from npm and PyPI into folders of the test.
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from pypi_assets_tests.cli.conftest import commands as commands
 from pypi_assets_tests.cli.conftest import index as index
 from pypi_assets_tests.served_index import ServedIndex
 
-pytestmark = pytest.mark.deploy
+pytestmark = [pytest.mark.deploy, pytest.mark.nightly]
 DOCS = Path(__file__).parents[2] / "docs"
 _HASH_IN_JAVASCRIPT = """
 import { createHash } from 'node:crypto'
@@ -73,6 +74,8 @@ with plyvel.DB(sys.argv[1]) as db:
 
 @pytest.fixture
 def in_javascript(tmp_path: Path) -> Path:
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed: apt-get install npm")
     folder = tmp_path / "javascript"
     folder.mkdir()
     (folder / "hash.mjs").write_text(_HASH_IN_JAVASCRIPT)
