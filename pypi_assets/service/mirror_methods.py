@@ -114,7 +114,8 @@ def _answer(service: Service, call: MethodCall) -> Answer:
     try:
         return method(service, call)
     except NoJournalError:
-        raise _unavailable(NO_JOURNAL) from None
+        # permanent for followers, which then follow the list of projects at once
+        raise FaultError(UNKNOWN_METHOD, f"server error; requested method not found: {NO_JOURNAL}") from None
     except JournalDamagedError:
         raise _unavailable(damaged().problem.detail) from None
     except ProblemError as error:

@@ -159,7 +159,7 @@ def test_own_service_is_followed_as_an_index(
             second.mkdir()
             monkeypatch.chdir(second)
             commands.done("init", url)
-            assert (load_settings().index_url, load_settings().lister) == (f"{url}/simple/", "pages")
+            assert (load_settings().index_url, load_settings().lister) == (f"{url}/simple/", "auto")
             commands.done("follow", "--once")
             assert [one["project"] for one in commands.json("lookup", "module", "other_module")] == ["other"]
 

@@ -103,7 +103,7 @@ def test_events_end_at_the_serial_of_the_other_answers(changing: Published):
 def test_missing_journal_is_a_fault_that_names_the_command(client: Client):
     for method, arguments in (("changelog_last_serial", ()), ("changelog_since_serial", (0,))):
         fault = fault_of(client.url, method, *arguments)
-        assert fault.faultCode == -32403
+        assert fault.faultCode == -32601
         assert unnamed(fault.faultString, "journal write") == []
     assert called(client.url, "list_packages_with_serial")
 
