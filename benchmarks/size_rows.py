@@ -107,7 +107,7 @@ class CatalogRows:
             *("id", "project_id", "visit_id", "at", "page_serial", "seen_through", "snapshot_id"),
             page_status="active",
         )
-        self.visits = table("visits", "id", "project_id", "visit", "kind", "scope", "started_at")
+        self.visits = table("visits", "id", "project_id", "visit", "kind", "workload", "started_at")
         self.statuses = table(
             "visit_statuses",
             *("id", "visit_id", "at", "status", "page_serial", "seen_through", "snapshot_id", "page_status"),
