@@ -34,7 +34,7 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.publications.dump_registry import open_full_dump
 from pypi_assets.catalog.publications.dump_rows import shard_at
-from pypi_assets.dumps.dump_format import COMPRESSION_LEVEL
+from pypi_assets.dumps.dump_format import GZIP_LEVEL
 from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.dump_writer import commit, write_shard
 from pypi_assets.dumps.full_dump import full_dump
@@ -99,7 +99,7 @@ def read(catalog: Catalog, serial: int, shard: int) -> None:
 
 
 def compress(content: bytes) -> None:
-    with igzip.open(io.BytesIO(), "wb", compresslevel=COMPRESSION_LEVEL) as target:
+    with igzip.open(io.BytesIO(), "wb", compresslevel=GZIP_LEVEL) as target:
         for start in range(0, len(content), PIECE):
             target.write(content[start : start + PIECE])
 

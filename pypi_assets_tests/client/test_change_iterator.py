@@ -65,7 +65,7 @@ def test_matching_changes_are_complete_and_ordered(
 
 
 def test_other_client_continues_after_each_change(clients: dict[str, Client], journaled: Published) -> None:
-    expected = records(journaled, RecordFilter())
+    expected = records(journaled, RecordFilter.parse())
     for first, second in (("http", "storage"), ("home", "http")):
         for count in (1, len(expected) // 2, len(expected)):
             begun = clients[first].changes()
@@ -75,7 +75,7 @@ def test_other_client_continues_after_each_change(clients: dict[str, Client], jo
 
 
 def test_changes_begin_at_a_serial_a_time_or_now(clients: dict[str, Client], journaled: Published) -> None:
-    expected = records(journaled, RecordFilter())
+    expected = records(journaled, RecordFilter.parse())
     for kind, client in clients.items():
         assert list(client.changes(7)) == [one for one in expected if one["serial"] > 7]
         assert list(client.changes("now")) == []

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.distributions.reader import read_distribution
-from pypi_assets.index import files
+from pypi_assets.index import ranged_files
 from pypi_assets.index.errors import ContentError, NotOnIndexError, RefusedError, TooLargeError, TransientError
 from pypi_assets.index.models import IndexFile, ProjectPage
 from pypi_assets.index.ranged_files import RangedFile
@@ -127,7 +127,7 @@ def test_read_of_everything_fetches_checks_and_keeps_the_file(wheel: Wheel) -> N
 
 
 def test_server_that_ignores_ranges_gets_one_request(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "SPOOLED_BYTES", 100)  # the rest is spooled to disk
+    monkeypatch.setattr(ranged_files, "SPOOLED_BYTES", 100)  # the rest is spooled to disk
     wheel.misbehaves(ignores_ranges)
     with wheel.open() as file:
         assert file.read_at(10, 20) == wheel.content[10:30]
@@ -288,7 +288,7 @@ def test_untrusted_sidecar_is_ignored(wheel: Wheel, fault: Faults) -> None:
 
 
 def test_unbounded_sidecar_is_not_read(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_SIDECAR_BYTES", 10)
+    monkeypatch.setattr(ranged_files, "MAX_SIDECAR_BYTES", 10)
     with wheel.open() as file:
         assert file.sidecar() is None
 

@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.filters import CHANGES
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import Head, write_head
 from pypi_assets.service import changes, published_changes, server
@@ -52,8 +53,8 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> queue.Queue[int]:
 
 
 def every(published: Published) -> list[Record]:
-    """Return all records, each with the `time` that the service adds."""
-    records = records_of(Journal(published.storage))
+    """Return all changes, each with the `time` that the service adds."""
+    records = records_of(Journal(published.storage), streams=sorted(CHANGES))
     return [
         {**record, "time": record["at"] and datetime.fromtimestamp(record["at"], UTC).isoformat()[:19] + "Z"}
         for record in records
