@@ -140,7 +140,7 @@ def beginning(start: bytes, name: str, most: int) -> bytes:
     try:
         if format_of(name) is DumpFormat.GZIP:
             return zlib.decompressobj(_GZIP_BITS).decompress(start, most)
-        return zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).stream_reader(start).read(most)
+        return _decompressor(io.BytesIO(start), DumpFormat.ZSTD).read(most) or b""
     except (zlib.error, zstandard.ZstdError) as error:
         raise DumpDamagedError(f"the beginning of {name} cannot be read: {error}") from error
 

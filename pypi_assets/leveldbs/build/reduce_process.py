@@ -17,10 +17,9 @@ import msgspec
 from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path
-from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.dumps.later_rows import LaterRows, read_later_rows
 from pypi_assets.leveldbs.build.builder import by_project
-from pypi_assets.leveldbs.build.row_decoder import RowDecoder
+from pypi_assets.leveldbs.build.row_decoder import decoded_rows
 from pypi_assets.leveldbs.build.sorted_runs import RunWriter
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
@@ -88,9 +87,7 @@ def new_records(
     With `every` above 1, only the first of each `every` projects is yielded. `later` replaces rows of the file.
     """
     name = storage.uri(file_path(directory, file.name))
-    rows_of_file = iter_rows(storage, directory, file, RowDecoder(dataset.columns).decode)
-    if later is not None:
-        rows_of_file = later.applied_to(file.shard, rows_of_file, RowDecoder(dataset.columns).decode)
+    rows_of_file = decoded_rows(dataset.columns, storage, directory, file, later)
     for number, (project, rows) in enumerate(by_project(rows_of_file, name)):
         if number % every == 0:
             yield len(rows), dataset.change(None, project, rows)[1]

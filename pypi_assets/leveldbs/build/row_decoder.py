@@ -1,16 +1,30 @@
 """Decodes the rows of dumps for one dataset: only its columns, and each shared list only once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypedDict, cast
 
 import msgspec
 import orjson
 
-from pypi_assets.catalog.publications.dump_columns import COLUMNS, TOMBSTONE_COLUMNS
+from pypi_assets.catalog.publications.dump_columns import COLUMNS, TOMBSTONE_COLUMNS, DumpFile
 from pypi_assets.dumps.dump_format import Row
+from pypi_assets.dumps.dump_reader import iter_rows
+from pypi_assets.dumps.later_rows import LaterRows
+from pypi_assets.storage.store import Storage
 
 _KEPT_LISTS = 64
+
+
+def decoded_rows(
+    columns: Iterable[str], storage: Storage, directory: str, file: DumpFile, later: LaterRows | None = None
+) -> Iterator[Row]:
+    """Yield the rows of one dump file with these columns, in order. `later` replaces rows of a full dump's file.
+
+    Raises the errors of `iter_rows`.
+    """
+    rows = iter_rows(storage, directory, file, RowDecoder(columns).decode)
+    return rows if later is None else later.applied_to(file.shard, rows, RowDecoder(columns).decode)
 
 
 class RowDecoder:

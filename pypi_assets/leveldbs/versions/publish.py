@@ -18,12 +18,12 @@ from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, read_manifest
-from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
+from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.later_rows import later_rows, read_later_rows
 from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, Loaded
 from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, load_dump
-from pypi_assets.leveldbs.build.row_decoder import RowDecoder
+from pypi_assets.leveldbs.build.row_decoder import decoded_rows
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.leveldb_binding import Database, require_binding
@@ -229,7 +229,7 @@ def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[DumpMani
     """Apply all files of the dumps, in order. A full dump must come first, into an empty LevelDB."""
     for manifest in manifests:
         for file in manifest.files:
-            rows = iter_rows(storage, manifest.directory, file, RowDecoder(builder.dataset.columns).decode)
+            rows = decoded_rows(builder.dataset.columns, storage, manifest.directory, file)
             name = storage.uri(file_path(manifest.directory, file.name))
             builder.apply(rows, name, fresh=manifest.kind == DumpKind.FULL)
 
@@ -345,10 +345,7 @@ def _apply_at_the_end(builder: Builder, storage: Storage, full: DumpManifest, pa
     """Apply a full dump to an empty LevelDB, with the later rows of the database at `path`."""
     with read_later_rows(full.shards, path) as later:
         for file in full.files:
-            decode = RowDecoder(builder.dataset.columns).decode
-            rows = later.applied_to(
-                file.shard, iter_rows(storage, full.directory, file, decode), RowDecoder(builder.dataset.columns).decode
-            )
+            rows = decoded_rows(builder.dataset.columns, storage, full.directory, file, later)
             builder.apply(rows, storage.uri(file_path(full.directory, file.name)), fresh=True)
 
 
