@@ -19,7 +19,7 @@ from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.service.changes import NO_JOURNAL, damaged
 from pypi_assets.service.index_events import GapError, last_event_serial, next_events
-from pypi_assets.service.operations import Call, Endpoint, Operation
+from pypi_assets.service.operations import Call, Endpoint, Operation, cut_off, require_plain_body
 from pypi_assets.service.parameters import NoParameters
 from pypi_assets.service.problems import ProblemError
 from pypi_assets.service.responses import Lasting, StreamedAnswer, WholeAnswer
@@ -44,7 +44,6 @@ from pypi_assets.storage.store import StorageError
 PAGE_ROWS = 50_000
 """The most events in one answer, as on PyPI."""
 _MOST_CALL_BYTES = 64 * 1024
-_ACCEPTED_TYPES = frozenset({MEDIA_TYPE, "application/xml"})
 _CONTENT_TYPE = f"{MEDIA_TYPE}; charset=utf-8"
 Answer = WholeAnswer | StreamedAnswer
 CallText = Annotated[str, Meta(description=f"a methodCall of XML-RPC, up to {_MOST_CALL_BYTES} bytes")]
@@ -133,12 +132,7 @@ class XmlRpcEndpoint(Endpoint):
 
     async def read_body(self, scope: Scope, receive: Receive) -> Any:
         """Return the bytes of the call. Raises a ProblemError if they are not XML, or too many."""
-        headers = scope["pypi_assets.headers"]
-        media_type = headers.get("content-type", MEDIA_TYPE).partition(";")[0].strip().lower()
-        if media_type not in _ACCEPTED_TYPES:
-            raise ProblemError(415, "bad-request", f"the body must be {MEDIA_TYPE}, not {media_type:.100}")
-        if headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise ProblemError(415, "bad-request", "the body is compressed; it must be plain XML")
+        require_plain_body(scope, "XML", MEDIA_TYPE, "application/xml")
         body = bytearray()
         try:
             async for part in Request(scope, receive).stream():
@@ -153,7 +147,7 @@ class XmlRpcEndpoint(Endpoint):
                         headers=[("Connection", "close")],
                     )
         except ClientDisconnect:
-            raise ProblemError(400, "bad-request", "the request ended before its body") from None
+            raise cut_off() from None
         return bytes(body)
 
 

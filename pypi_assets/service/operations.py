@@ -106,18 +106,28 @@ class Operation:
         return names_in(self.path)
 
 
+def require_plain_body(scope: Scope, form: str, media_type: str, *others: str) -> None:
+    """Raise a ProblemError if the body has another media type than these, or is compressed. `form` is its format."""
+    headers: Mapping[str, str] = scope["pypi_assets.headers"]
+    given = headers.get("content-type", media_type).partition(";")[0].strip().lower()
+    if given not in {media_type, *others}:
+        raise ProblemError(415, "bad-request", f"the body must be {media_type}, not {given:.100}")
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise ProblemError(415, "bad-request", f"the body is compressed; it must be plain {form}")
+
+
+def cut_off() -> ProblemError:
+    """Return the problem of a request that ends before its body."""
+    return ProblemError(400, "bad-request", "the request ended before its body")
+
+
 async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
     """Return the JSON body as `kind`. Raises a ProblemError if it is not JSON, not of `kind`, or has too many items."""
-    headers: Mapping[str, str] = scope["pypi_assets.headers"]
-    media_type = headers.get("content-type", JSON).partition(";")[0].strip().lower()
-    if media_type != JSON:
-        raise ProblemError(415, "bad-request", f"the body must be {JSON}, not {media_type:.100}")
-    if headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise ProblemError(415, "bad-request", "the body is compressed; it must be plain JSON")
+    require_plain_body(scope, "JSON", JSON)
     try:
         return msgspec.json.decode(await Request(scope, receive).body(), type=kind)
     except ClientDisconnect:
-        raise ProblemError(400, "bad-request", "the request ended before its body") from None
+        raise cut_off() from None
     except msgspec.ValidationError as error:
         if match := _TOO_MANY.match(str(error)):
             raise ProblemError(
