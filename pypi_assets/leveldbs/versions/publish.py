@@ -9,6 +9,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from pypi_assets.catalog.coordination.leases import Lease, lease, renewing
@@ -70,6 +71,8 @@ _LOADED_TABLES = 64
 _NOT_PUBLISHED = frozenset({"LOG", "LOG.old", "LOCK"})
 
 Progress = Callable[[int], None]
+ManifestOf = Callable[[str], DumpManifest]
+"""Reads the manifest of a dump by its directory, once for each build."""
 
 
 class NoCoverError(LeveldbError):
@@ -117,6 +120,7 @@ class _BuildAttempt:
 
     dataset: Dataset
     storage: Storage
+    manifest_of: ManifestOf
     build: Build
     folder: Path
     cache_dir: Path | None
@@ -134,12 +138,11 @@ class _BuildAttempt:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """The result of building by a plan: the LevelDB's record about itself, and the manifests of the applied dumps."""
+    """The result of building by a plan, with the LevelDB's record about itself."""
 
     plan: _Plan
     builder: Builder
     meta: Meta
-    applied: tuple[DumpManifest, ...]
 
 
 def build_version(
@@ -170,7 +173,10 @@ def build_version(
     """
     dataset = require_dataset(dataset_name)
     with lease(catalog, f"publish {dataset.name}", LEASE_TTL_S) as held:
-        plan = _plan_unless_held(storage, catalog, dataset, version, force=force, from_scratch=from_scratch)
+        manifest_of = cache(partial(read_manifest, storage))
+        plan = _plan_unless_held(
+            storage, catalog, dataset, version, manifest_of, force=force, from_scratch=from_scratch
+        )
         if isinstance(plan, BuildResult):
             return plan
         require_binding()
@@ -180,6 +186,7 @@ def build_version(
             attempt = _BuildAttempt(
                 dataset=dataset,
                 storage=storage,
+                manifest_of=manifest_of,
                 build=build,
                 folder=folder,
                 cache_dir=work_dir,
@@ -197,7 +204,14 @@ def build_version(
 
 
 def _plan_unless_held(
-    storage: Storage, catalog: Catalog, dataset: Dataset, version: int | None, *, force: bool, from_scratch: bool
+    storage: Storage,
+    catalog: Catalog,
+    dataset: Dataset,
+    version: int | None,
+    manifest_of: ManifestOf,
+    *,
+    force: bool,
+    from_scratch: bool,
 ) -> _Plan | BuildResult:
     """Return the plan of the build, or the result if none is needed. Raises the errors of `build_version`."""
     cover = cover_of(committed_dumps(catalog))
@@ -218,7 +232,7 @@ def _plan_unless_held(
     plan = _plan(newest, need, cover)
     if from_scratch:
         plan = plan.from_scratch("it was requested")
-    elif plan.base is not None and (cheaper := _reason_to_rebuild(storage, plan)):
+    elif plan.base is not None and (cheaper := _reason_to_rebuild(manifest_of, plan)):
         plan = plan.from_scratch(cheaper)
     elif version is not None and plan.base is not None and version < plan.base.manifest.version:
         plan = plan.from_scratch(f"{plan.base.name} is newer")
@@ -261,12 +275,12 @@ def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
     return _Plan(cover, held, None, need.reason, need.dumps)
 
 
-def _reason_to_rebuild(storage: Storage, plan: _Plan) -> str | None:
+def _reason_to_rebuild(manifest_of: ManifestOf, plan: _Plan) -> str | None:
     """Return the reason if a build from scratch is cheaper than applying the planned dumps to the base, else None."""
-    changed = sum(read_manifest(storage, dump.directory).rows for dump in plan.dumps)
+    changed = sum(manifest_of(dump.directory).rows for dump in plan.dumps)
     if changed * ROWS_FOR_AN_UPDATED_ROW < loading.LEAST_ROWS:
         return None  # without reading the manifests of the other dumps
-    total = sum(read_manifest(storage, dump.directory).rows for dump in plan.cover.dumps)
+    total = sum(manifest_of(dump.directory).rows for dump in plan.cover.dumps)
     if not is_rebuild_cheaper(changed, total, loading.LEAST_ROWS):
         return None
     return f"{changed} of {total} rows are new, and an update would take longer"
@@ -303,7 +317,7 @@ def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     """Apply the planned dumps."""
     dataset, storage = attempt.dataset, attempt.storage
     name = f"version {attempt.build.version} of {dataset.name}"
-    applied = tuple(read_manifest(storage, dump.directory) for dump in plan.dumps)
+    applied = tuple(attempt.manifest_of(dump.directory) for dump in plan.dumps)
     create, buffer_bytes, renewed = plan.base is None, attempt.write_buffer_bytes, renewing(attempt.held)
     loaded: Loaded | None = None
     later = _later_rows(attempt, applied) if plan.base is None else None
@@ -325,7 +339,7 @@ def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
             attempt.look(db)
     with open_leveldb(attempt.path, name) as db:  # completes merges that reading has started
         flush_and_merge(db, lambda: renewed(0))
-    return _Built(plan, builder, meta, applied)
+    return _Built(plan, builder, meta)
 
 
 def _later_rows(attempt: _BuildAttempt, applied: Sequence[DumpManifest]) -> Path | None:
@@ -387,7 +401,7 @@ def _publish(attempt: _BuildAttempt, built: _Built) -> LeveldbManifest:
         held=tuple(plan.held.encode()),
         base_version=plan.base.manifest.version if plan.base else None,
         rebuilt_because=plan.rebuilt_because,
-        followed_projects=_last_manifest(storage, built).followed_projects,
+        followed_projects=attempt.manifest_of(plan.cover.directories[-1]).followed_projects,
     )
     content = manifest.encode()
     storage.put(f"{leveldb_path(build.dataset, build.directory)}/{MANIFEST_NAME}", content)
@@ -397,19 +411,12 @@ def _publish(attempt: _BuildAttempt, built: _Built) -> LeveldbManifest:
         directory=build.directory,
         manifest_sha256=hashlib.sha256(content).hexdigest(),
         serial=meta.serial,
-        inputs=_inputs(storage, built),
+        inputs=_inputs(attempt, plan),
     )
     attempt.held.renew()  # publish nothing if the lease was lost
     write_input_list(storage, inputs)
     keep_published(storage, PublishedVersion(inputs, manifest), attempt.path, attempt.cache_dir)
     return manifest
-
-
-def _last_manifest(storage: Storage, built: _Built) -> DumpManifest:
-    """Return the manifest of the cover's last dump. It was not applied if nothing was new."""
-    last = built.plan.cover.directories[-1]
-    applied = (manifest for manifest in reversed(built.applied) if manifest.directory == last)
-    return next(applied, None) or read_manifest(storage, last)
 
 
 def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:
@@ -437,17 +444,15 @@ def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[L
     return tuple(files)
 
 
-def _inputs(storage: Storage, built: _Built) -> tuple[str, ...]:
+def _inputs(attempt: _BuildAttempt, plan: _Plan) -> tuple[str, ...]:
     """Return the paths of the cover's files. Paths that the base version names are taken from its input list."""
     known: dict[str, list[str]] = {}
-    for path in built.plan.base.inputs.inputs if built.plan.base else ():
+    for path in plan.base.inputs.inputs if plan.base else ():
         known.setdefault(PurePosixPath(path).parent.name, []).append(path)
-    manifests = {manifest.directory: manifest for manifest in built.applied}
-    for directory in built.plan.cover.directories:
+    for directory in plan.cover.directories:
         if directory not in known:
-            manifest = manifests.get(directory) or read_manifest(storage, directory)
-            known[directory] = [file_path(directory, file.name) for file in manifest.files]
-    return tuple(path for directory in built.plan.cover.directories for path in known[directory])
+            known[directory] = [file_path(directory, file.name) for file in attempt.manifest_of(directory).files]
+    return tuple(path for directory in plan.cover.directories for path in known[directory])
 
 
 def _result(manifest: LeveldbManifest, builder: Builder | None, standing_because: str = "") -> BuildResult:
