@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,7 +51,7 @@ UNTRIED = {
     r"--index |PYPI_ASSETS_INDEX(?:ES)?=|admin indexes|lookup confusion": "it needs several indexes: test_confusion.py",
     r"solvability": "Dagster makes this file: defs/test_solvability_days.py",
     r"journal deliver|\./apply": "it needs a program that receives changes: cli/test_journal_deliver.py",
-    r"shelf": "it needs the package of the tutorial: index/test_new_index.py",
+    r"shelf": "it needs the package of the tutorial: index/test_new_kind.py",
     r"mirror status": "it needs a mirror: mirror/",
     r"\$\(|&$": "it needs values or a process of the stack: deploy/test_up.py",
     r"PYPI_ASSETS_PROJECTS=|PYPI_ASSETS_DATABASE_URL=": "it needs another catalog: cli/test_crawl.py",
@@ -130,6 +132,7 @@ class Shell:
     variables: dict[str, str]
     replaced: dict[str, str]
     service: subprocess.Popen[str] | None = field(default=None, init=False)
+    log_reader: threading.Thread | None = None
     initial: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -213,6 +216,9 @@ class Shell:
             for line in self.service.stdout:
                 if found := re.search(r"127\.0\.0\.1:\d+", line):
                     self.replaced[SERVICE] = found[0]
+                    # a service whose log is not read stops at a full pipe
+                    self.log_reader = threading.Thread(target=deque, args=(self.service.stdout, 0), daemon=True)
+                    self.log_reader.start()
                     return
             raise AssertionError("the service did not start")
 
@@ -224,7 +230,9 @@ class Shell:
     def close(self) -> None:
         if self.service is not None:
             self.service.terminate()
-            self.service.communicate()
+            with self.service:  # waits for its end, and closes the pipe
+                if self.log_reader is not None:
+                    self.log_reader.join()
 
 
 @dataclass
