@@ -243,6 +243,7 @@ def _enter_old_dumps(year: Year, ranges: Sequence[SerialRange], born: dict[Seria
                     "directory": serials.key,
                     "sequence": last + at,
                     "shards": 1,
+                    "columns": "[]",
                     "state": "dropped",
                     "inputs": "[]",
                     "opened_at": born.get(serials, year.moment),

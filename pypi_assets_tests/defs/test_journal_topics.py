@@ -6,9 +6,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.definitions import build_defs
 from pypi_assets.defs import journal_topics
-from pypi_assets.journal.kafka import KafkaError
+from pypi_assets.journal.kafka import KafkaError, topic_of
 from pypi_assets.journal.publishing import write_missing
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.settings import load_settings
@@ -40,7 +41,7 @@ def test_run_publishes_new_journal_records(index: ServedIndex, published: Pipeli
     count = len(records_of(Journal(published.storage)))
     numbers = published.metadata("journal_topics")
     assert (numbers["messages"], numbers["serial"]) == (count, index.serial)
-    assert numbers["topics"] == "pypi-assets.index, pypi-assets.observed, pypi-assets.content"
+    assert numbers["topics"] == ", ".join(topic_of("pypi-assets", stream) for stream in JournalStream)
     assert unnamed(published.skipped(SENSOR), index.serial) == []
     index.wheel("newcomer", "1.0")
     (key,) = published.requested("new_serial_range")
