@@ -200,8 +200,9 @@ def test_mirrored_journal_is_verified_and_pruned_with_its_source(changing_origin
         ("index", None, last),
         ("observed", None, last),
         ("content", None, last),
+        ("visits", None, last),
     ]
-    assert [(one["differing"], one["first"]) for one in found["compared"]] == [(0, None)] * 3
+    assert [(one["differing"], one["first"]) for one in found["compared"]] == [(0, None)] * 4
     lines = commands.done("journal", "tail", "--since", before, "--json").stdout.splitlines()
     assert {json.loads(line)["serial"] for line in lines} == {last - 1, last}
     commands.refused("journal", "tail", "--since", "2026-01-01", exit_code=2)

@@ -49,7 +49,7 @@ def test_commands_follow_the_list_without_a_request_to_the_changelog(
     commands.done("blame", "demo", "--good", first, "--bad", index.serial)
     commands.done("journal", "write")
     commands.done("journal", "verify")
-    commands.done("admin", "visits", "demo")
+    commands.done("visits", "demo")
     commands.done("dump", "full")
     commands.done("leveldb", "update")
     assert requested["simple"] > 0
