@@ -4,7 +4,7 @@ The failures of all files and projects are in failures.py.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -120,19 +120,28 @@ def attempted_items(
 
 def _named_files(connection: Connection, subject: str, project: str | None) -> Sequence[Row[Any]]:
     """Return the rows of the files that `subject` names."""
-    of_project = [] if project is None else [projects.c.normalized == canonicalize_name(project)]
+    of_project = [] if project is None else [_is_of_projects(connection, {canonicalize_name(project)})]
     if match := _SHA256.fullmatch(subject):
         return _files(connection, [_has_hash(connection, match[1].lower()), *of_project])
     name, is_release, version = subject.partition("==")
     if is_release:
-        is_named = projects.c.normalized == canonicalize_name(name.strip()), releases.c.version == version.strip()
-        return _files(connection, is_named)
+        is_named = _is_of_projects(connection, {canonicalize_name(name.strip())})
+        return _files(connection, [is_named, releases.c.version == version.strip()])
     filename = _filename(subject)
     if not of_project:  # names are indexed within projects only
         parts = filename.split("-", _MOST_PARTS)[:_MOST_PARTS]
         prefixes = {canonicalize_name("-".join(parts[:length])) for length in range(1, len(parts) + 1)}
-        of_project = [projects.c.normalized.in_(prefixes)]
+        of_project = [_is_of_projects(connection, prefixes)]
     return _files(connection, [distributions.c.filename == filename, *of_project])
+
+
+def _is_of_projects(connection: Connection, names: Collection[str]) -> ColumnElement[bool]:
+    """Return the condition that a file belongs to one of the projects with these normalized names.
+
+    The projects are looked up first: otherwise a database without statistics may begin with all files.
+    """
+    ids = connection.scalars(select(projects.c.id).where(projects.c.normalized.in_(names))).all()
+    return distributions.c.project_id.in_(ids)
 
 
 def _has_hash(connection: Connection, sha256: str) -> ColumnElement[bool]:

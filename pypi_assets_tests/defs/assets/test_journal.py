@@ -3,6 +3,7 @@
 import dagster as dg
 import pytest
 
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.defs.assets.leveldbs import LEVELDBS
 from pypi_assets.defs.assets.parquet import parquet_export
 from pypi_assets.defs.factories import ForIndex
@@ -27,7 +28,11 @@ def test_range_is_written_to_the_journal_after_earlier_ranges(index: ServedIndex
     (key,) = pipeline.requested("new_serial_range")
     assert pipeline.run("incremental_crawl", key).success
     numbers = pipeline.metadata("change_journal", key)
-    assert numbers["dagster/partition_row_count"] == numbers["records: observed"] + numbers["records: content"] > 1
+    counts = {stream: numbers.get(f"records: {stream}", 0) for stream in JournalStream}
+    assert (numbers["dagster/partition_row_count"], counts) == (
+        4,
+        {JournalStream.INDEX: 0, JournalStream.OBSERVED: 1, JournalStream.CONTENT: 2, JournalStream.VISITS: 1},
+    )
     journal = Journal(pipeline.storage)
     head = journal.head("observed")
     assert (head.number, head.start, head.through) == (2, 0, index.serial)
