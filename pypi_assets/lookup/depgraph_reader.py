@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from heapq import heappush, heappushpop
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, TypedDict, cast
@@ -14,13 +13,15 @@ from packaging.version import Version
 
 from pypi_assets.leveldbs.datasets.depgraph import dependents
 from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
+from pypi_assets.leveldbs.datasets.depgraph.edges import Edges
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import Row, as_part, key, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
+from pypi_assets.lookup import edge_walks
 from pypi_assets.lookup.answers import Answer, LookupNameError, Stream
 from pypi_assets.lookup.newest_requirements import NewestRelease, breadth_first, by_version, newest_dependents
-from pypi_assets.lookup.reader import DatasetReader, require_text
+from pypi_assets.lookup.reader import DatasetReader, OpenVersion, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
 
 _FEW = 50
@@ -155,7 +156,7 @@ class DepgraphReader(DatasetReader):
     def latest_dependents(self, name: str) -> Stream[Dependent]:
         """Return the projects whose newest version requires a project, by normalized name. Only this version is listed.
 
-        The newest version is the one that `lookup project NAME --latest` prints. Each dependent costs one read.
+        The newest version is the one that `lookup project NAME --latest` prints.
         """
         return self.streamed_dependents(require_text("latest_dependents", name), latest=True)
 
@@ -176,7 +177,11 @@ class DepgraphReader(DatasetReader):
         required = canonicalize_name(require_text("streamed_dependents", name))
         start = dependents.dependents_prefix(required)
 
+        opened, edges = self._edges() if latest and version is None else (None, None)
+
         def results(db: Database) -> Iterator[Dependent]:
+            if edges is not None:
+                return edge_walks.latest_dependents(edges, required, _newest_record(db), after)
             records = scan(db, start) if after is None else scan_after(db, start, start + as_part(after).encode())
             found: Iterator[Dependent] = (
                 _dependent(required, one[len(start) :].decode(), value) for one, value in records
@@ -185,7 +190,7 @@ class DepgraphReader(DatasetReader):
                 found = kept_by_version(found, required, version, which, partial(_files_of, db))
             return _newest_alone(db)(found) if latest else found
 
-        return self._stream(Dependent, results)
+        return self._stream(Dependent, results, opened)
 
     def count_dependents(self, name: str) -> int:
         """Return the number of results of `dependents`."""
@@ -204,19 +209,14 @@ class DepgraphReader(DatasetReader):
         begins with it are listed. The whole list of required projects is scanned, or its first `most_scanned` names.
         Memory grows with `most` only.
         """
+        edges = self.edges()
+        if edges is not None:
+            return edge_walks.most_required(edges, most, canonicalize_name(prefix), most_scanned)
         start, kind = key("t", canonicalize_name(prefix)), len(key("t", ""))
 
         def found(db: Database) -> list[tuple[str, int]]:
-            best: list[tuple[int, int, str]] = []
-            for place, (record_key, value) in enumerate(islice(scan(db, start), most_scanned)):
-                name, count = record_key[kind:].decode(), int(value)
-                one = count, -place, name
-                if len(best) == most and one <= best[0]:
-                    continue
-                if db.get(key("d", name), verify_checksums=True) is None:  # a required project that was never uploaded
-                    continue
-                (heappushpop if len(best) == most else heappush)(best, one)
-            return [(name, count) for count, _, name in sorted(best, reverse=True)]
+            counts = ((record_key[kind:].decode(), int(value)) for record_key, value in scan(db, start))
+            return edge_walks.greatest(counts, most, most_scanned, partial(_has_files, db))
 
         return self._read(found)[1] if most > 0 else []
 
@@ -227,15 +227,21 @@ class DepgraphReader(DatasetReader):
 
         The order is breadth-first: by depth, and within the dependents of one project by normalized name. The search
         stops at `depth`. The project itself is never listed. With `latest`, only the newest version of each dependent
-        counts, as in `latest_dependents`. Each listed project costs one scan, and its name stays in memory.
+        counts, as in `latest_dependents`.
         """
         required = canonicalize_name(require_text("transitive_dependents", name))
+        opened, edges = self._edges()
 
         def results(db: Database) -> Iterator[TransitiveDependent]:
+            if edges is not None and latest:
+                return edge_walks.transitive_latest_dependents(edges, required, depth, _newest_record(db))
+            if edges is not None:
+                every = partial(_dependents_of, db)
+                return edge_walks.transitive_dependents(edges, required, depth, partial(_recorded, db), every)
             kept = _newest_alone(db) if latest else iter
             return transitive_dependents(lambda one: _dependents_of(db, one), required, depth, kept)
 
-        return self._stream(TransitiveDependent, results)
+        return self._stream(TransitiveDependent, results, opened)
 
     def requiring(self, name: str, after: str | None = None, /) -> Iterator[str]:
         """Return the projects that have any release that requires a project (normalized), by name.
@@ -261,6 +267,13 @@ class DepgraphReader(DatasetReader):
         project = canonicalize_name(require_text("versions", name))
         return by_version(self._read(lambda db: list(depgraph.version_yanks(db, project)))[1])
 
+    def edges(self) -> Edges | None:
+        """Return the edges of the open version, or None for a version that was built without."""
+        return self._edges()[1]
+
+    def _edges(self) -> tuple[OpenVersion, Edges | None]:
+        return self._with_side(lambda side: None if side is None else side.get())
+
     def check(self) -> None:
         """Never stop a search. Other graphs raise an error here."""
 
@@ -281,10 +294,14 @@ class DepgraphReader(DatasetReader):
                 _, required, project = record_key.decode().split("\0")
                 yield _dependent(required, project, value)
 
+        opened, edges = self._edges() if latest else (None, None)
+
         def results(db: Database) -> Iterator[Dependent]:
+            if edges is not None:
+                return edge_walks.all_latest_dependents(edges, canonicalize_name(prefix), _newest_record(db), after)
             return _newest_alone(db)(found(db)) if latest else found(db)
 
-        return self._stream(Dependent, results)
+        return self._stream(Dependent, results, opened)
 
 
 def parse_requirement(requirement: str) -> tuple[str, str | None]:
@@ -347,6 +364,27 @@ def _dependents_of(db: Database, required: str) -> Iterator[Dependent]:
 
 def _files_of(db: Database, project: str) -> list[dict[str, Any]]:
     return depgraph.decode_project(project, depgraph.project_records(db, project))
+
+
+def _has_files(db: Database, project: str) -> bool:
+    return db.get(key("d", project), verify_checksums=True) is not None
+
+
+def _recorded(db: Database, required: str, project: str) -> Dependent | None:
+    """Return a dependent from its record, or None without a record."""
+    value = db.get(key("r", required, project), verify_checksums=True)
+    return None if value is None else _dependent(required, project, value)
+
+
+def _newest_record(db: Database) -> edge_walks.FromRecord:
+    """Return a function that reads a dependent and reduces it to its newest version."""
+    newest_alone = _newest_alone(db)
+
+    def read(required: str, project: str) -> Dependent | None:
+        found = _recorded(db, required, project)
+        return None if found is None else next(newest_alone([found]), None)
+
+    return read
 
 
 def _newest_alone(db: Database) -> Callable[[Iterable[Dependent]], Iterator[Dependent]]:

@@ -143,9 +143,10 @@ class _Versions:
             copy_published(self._storage, published, folder / "leveldb", self._cache_dir, hashes=check_hashes)
             db = stack.enter_context(open_leveldb(folder / "leveldb", published.name, cache_bytes=self._cache_bytes))
             meta = read_meta(db, published.name, dataset=self.dataset, known_format=self._known.format)
-            followed = published.manifest.followed_projects
+            followed, side_files = published.manifest.followed_projects, self._known.side_files
+            side = None if side_files is None else side_files.open(db, folder / "leveldb", check_hashes)
             name, closing = published.name, Closing(stack.pop_all())
-            return OpenVersion(db, name, version, meta.serial, check_hashes, closing, followed)
+            return OpenVersion(db, name, version, meta.serial, check_hashes, closing, followed, side)
         raise AssertionError("an exit stack does not swallow exceptions")
 
 

@@ -1,15 +1,18 @@
 """Find the newest release of a project and its requirements, and follow requirements breadth first."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from packaging.utils import canonicalize_version
 from packaging.version import Version
 
 from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, newest_version
+
+if TYPE_CHECKING:
+    from pypi_assets.leveldbs.datasets.depgraph.edges import Edges
 
 _FIRST_AT_ONCE, _AT_ONCE = 20, 500
 """The number of projects that one read returns. The first read is small, so that the first results arrive early."""
@@ -39,6 +42,10 @@ class NewestRequirements(Protocol):
     def versions(self, project: str, /) -> Sequence[tuple[str, bool]]:
         """Return (version, whether it is yanked) for each version. A version is yanked if all of its files are."""
         ...
+
+    def edges(self) -> "Edges | None":
+        """Return the edges of all newest releases, or None if there is no file of edges."""
+        return None
 
     def check(self) -> None:
         """Raise an error if the search must stop."""
@@ -101,12 +108,15 @@ def newest_dependents(rows: Iterable[Row], newest_of: Callable[[str], str]) -> I
 
 
 Reached = TypeVar("Reached")
-Direct = Callable[[str, Container[str]], Iterable[tuple[str, Reached]]]
+Named = TypeVar("Named", bound=Hashable)
+Direct = Callable[[Named, Container[Named]], Iterable[tuple[Named, Reached]]]
 """Returns the direct neighbours of a name, each with its data. Names in the container may be omitted."""
 
 
-def breadth_first(direct: Direct[Reached], start: str, depth: int | None = None) -> Iterator[tuple[int, Reached]]:
-    """Yield the data of each name that `start` leads to, once, with its least depth.
+def breadth_first(
+    direct: Direct[Named, Reached], start: Named, depth: int | None = None
+) -> Iterator[tuple[int, Reached]]:
+    """Yield the data of each name, or number, that `start` leads to, once, with its least depth.
 
     The search stops at `depth`. `start` itself is never yielded. All names that were found stay in memory.
     """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from pypi_assets.leveldbs.format.leveldb_binding import Database, binding_errors
-from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.format.open_leveldb import leveldb_errors_as_damage
 from pypi_assets.leveldbs.format.records import SEPARATOR
 from pypi_assets.lookup.answers import Answer, Result, Stream
@@ -78,7 +78,7 @@ class OpenVersion:
     """A version in a private copy. The copy is deleted with the last answer or reader that refers to this object.
 
     `checked` means that the files were compared with their hashes. `followed_projects` comes from the version's
-    manifest.
+    manifest. `side` are the dataset's open files beside the LevelDB.
     """
 
     db: Database
@@ -88,6 +88,7 @@ class OpenVersion:
     checked: bool
     closing: Closing
     followed_projects: int | None = None
+    side: Any = None
 
     def __del__(self) -> None:  # not a weak reference, whose callback would run before the ones of plyvel's iterators
         self.closing.let_go()
@@ -266,9 +267,31 @@ class DatasetReader:
         with leveldb_errors_as_damage(opened.name):
             return opened, query(opened.db)
 
-    def _stream(self, kind: type[Result], query: Callable[[Database], Iterator[Result]]) -> Stream[Result]:
-        """Return the results of `query` as a stream. It keeps the version open until it ends or is deleted."""
+    def _with_side(self, use: Callable[[Any], Found]) -> tuple[OpenVersion, Found]:
+        """Return the open version, and the result of `use` on its side files. If these are corrupt, try another one."""
         opened = self._current()
+        try:
+            return opened, use(opened.side)
+        except LeveldbDamagedError:
+            if opened.checked:
+                raise
+        with self._opening:
+            if self._opened is opened:
+                self._move(beyond=0, check_hashes=True)
+        opened = self._current()
+        return opened, use(opened.side)
+
+    def _stream(
+        self,
+        kind: type[Result],
+        query: Callable[[Database], Iterator[Result]],
+        opened: OpenVersion | None = None,
+    ) -> Stream[Result]:
+        """Return the results of `query` as a stream. It keeps the version open until it ends or is deleted.
+
+        The version is the current one, or `opened`.
+        """
+        opened = opened or self._current()
         return Stream(opened.version, opened.serial, self._iterate(opened, query), kind, opened.followed_projects)
 
     def _iterate(self, opened: OpenVersion, query: Callable[[Database], Iterator[Found]]) -> Iterator[Found]:

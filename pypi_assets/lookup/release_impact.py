@@ -10,24 +10,22 @@ older releases, so with a solver, further links can start from any release of a 
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import Literal, NamedTuple, TypedDict
+from typing import Generic, Literal, NamedTuple, TypedDict
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.distributions.requirement_names import CONDITIONS
-from pypi_assets.lookup.newest_requirements import NewestRequirements, breadth_first, newest_of
+from pypi_assets.leveldbs.datasets.depgraph.edge_file import RequirementLists
+from pypi_assets.lookup.newest_links import Description, Judge, Links, Node, described, links_of
+from pypi_assets.lookup.newest_requirements import NewestRequirements, breadth_first
 from pypi_assets.lookup.requirement_filters import (
     Matched,
-    RequirementLists,
     accepting,
     alternatives,
     excluding,
     matched_by,
     naming,
-    requirements_of,
     specifier_of,
-    specifier_text,
 )
 
 LONGEST_CHAIN = 100
@@ -82,7 +80,7 @@ Solvable = Callable[[str, str], Verdict | None]
 
 
 class _ImpactLink(NamedTuple):
-    """A project and the project that it requires, with all requirements of the latter and the matching ones.
+    """A project, its newest version, the project that it requires, and its matching requirements of that project.
 
     `chain` is as in `Impact`.
     """
@@ -90,12 +88,8 @@ class _ImpactLink(NamedTuple):
     project: str
     version: str
     required: str
-    lists: RequirementLists
-    matched: Matched
+    matched: Description
     chain: list[str]
-
-
-_Judge = Callable[[RequirementLists], Matched | None]
 
 
 def impact(
@@ -114,8 +108,8 @@ def impact(
     listed. With `after`, only direct dependents after this name are listed.
     """
     first = naming if version is None else partial(accepting, version=version)
-    for steps, link in _Walk(graph, project, first, after).links(depth if transitive else 1):
-        yield _described(steps, link, link.matched)
+    for steps, link in _walked(links_of(graph), project, first, after, depth if transitive else 1):
+        yield _described(steps, link)
 
 
 def breaks(
@@ -137,86 +131,95 @@ def breaks(
     most = depth if transitive else 1
     if solvable is None:
         first = partial(excluding, version=version)
-        for steps, link in _Walk(graph, project, first, after).links(most):
-            yield _broken(steps, link, link.matched, "excludes" if steps == 1 else "requires")
+        for steps, link in _walked(links_of(graph), project, first, after, most):
+            yield _broken(steps, link, "excludes" if steps == 1 else "requires")
         return
-    for steps, link in _possible_links(graph, canonicalize_name(project), most):
-        if steps == 1 and (excluded := excluding(link.lists, version)):
-            yield _broken(steps, link, excluded, "excludes")
+    for steps, link, lists in _possible_links(links_of(graph), canonicalize_name(project), most):
+        if steps == 1 and (excluded := excluding(lists, version)):
+            yield _broken(steps, link._replace(matched=described(excluded)), "excludes")
         elif (verdict := solvable(link.project, link.version)) is not None:
-            yield _broken(steps, link, link.matched, *verdict)
+            yield _broken(steps, link, *verdict)
 
 
-class _Walk:
+def _walked(
+    links: Links[Node], project: str, first: Judge, after: str | None, depth: int | None
+) -> Iterator[tuple[int, _ImpactLink]]:
+    """Search breadth first, and yield the links of all projects that are found within `depth`, each with its depth."""
+    start = links.node(canonicalize_name(project))
+    return iter(()) if start is None else _Walk(links, start, first, after).links(depth)
+
+
+class _Walk(Generic[Node]):
     """A breadth-first search. It records how each project was found, and its newest version."""
 
-    def __init__(self, graph: NewestRequirements, project: str, first: _Judge, after: str | None) -> None:
-        self._graph, self._first, self._after = graph, first, after
-        self._start: str = canonicalize_name(project)
-        self._found: dict[str, tuple[str, str]] = {}
+    def __init__(self, links: Links[Node], start: Node, first: Judge, after: str | None) -> None:
+        self._links, self._start, self._first, self._after = links, start, first, after
+        self._found: dict[Node, tuple[Node, str]] = {}
         """By project: the project that it requires, and its version."""
 
     def links(self, depth: int | None) -> Iterator[tuple[int, _ImpactLink]]:
         """Return the links of all projects that are found within `depth`, each with its depth."""
         return breadth_first(self._requiring, self._start, depth)
 
-    def _requiring(self, required: str, found: Container[str]) -> Iterator[tuple[str, _ImpactLink]]:
+    def _requiring(self, required: Node, found: Container[Node]) -> Iterator[tuple[Node, _ImpactLink]]:
         """Yield the links to `required` from projects that were not found before."""
-        if required == self._start:
-            judge, names = self._first, self._graph.requiring(required, self._after)
-        else:
-            judge, names = _accepting(self._found[required][1]), self._graph.requiring(required)
-        chain = list(islice(self._chain(required), LONGEST_CHAIN))
-        for project, newest in newest_of(self._graph, (name for name in names if name not in found)):
-            if newest is None:
-                continue
-            lists = requirements_of(required, newest.requirements)
-            matched = judge(lists)
-            if matched:
-                self._found[project] = (required, newest.version)
-                yield project, _ImpactLink(project, newest.version, required, lists, matched, chain)
+        if not self._links.has_links(required):
+            return
+        is_start = required == self._start
+        judge = self._first if is_start else _accepting(self._found[required][1])
+        name = self._links.name(required)
+        chain = [self._links.name(one) for one in islice(self._chain(required), LONGEST_CHAIN)]
+        for project, version, matched in self._links.matching(
+            required, judge, found, self._after if is_start else None
+        ):
+            self._found[project] = (required, version)
+            yield project, _ImpactLink(self._links.name(project), version, name, matched, chain)
 
-    def _chain(self, project: str) -> Iterator[str]:
+    def _chain(self, project: Node) -> Iterator[Node]:
         while project != self._start:
             yield project
             project = self._found[project][0]
         yield project
 
 
-def _possible_links(graph: NewestRequirements, start: str, depth: int | None) -> Iterator[tuple[int, _ImpactLink]]:
-    """Yield a link for each project whose newest release requires `start` or a project that leads to it, with depth.
+def _possible_links(
+    links: Links[Node], project: str, depth: int | None
+) -> Iterator[tuple[int, _ImpactLink, RequirementLists]]:
+    """Yield a link for each project whose newest release requires `project` or a project that leads to it, with depth.
 
-    A project leads to `start` by a path that can use any release of each project. So no project is missed whose newest
-    release can need `start`.
+    A project leads to `project` by a path that can use any release of each project. So no project is missed whose
+    newest release can need `project`. The requirements of the newest release come with each link.
     """
-    ways: dict[str, str] = {}  # by project: the next project on its path to `start`
+    start = links.node(project)
+    if start is None:
+        return
+    ways: dict[Node, Node] = {}  # by project: the next project on its path to the start
     linked, level, steps = {start}, [start], 0
     while level and (depth is None or steps < depth):
         steps += 1
         following = []
         for required in level:
-            chain = list(islice(_way(ways, required), LONGEST_CHAIN))
-            names = (name for name in graph.requiring(required) if name not in linked)
-            for project, newest in newest_of(graph, names):
-                if project not in ways:
-                    ways[project] = required
-                    following.append(project)
-                lists = requirements_of(required, newest.requirements if newest else ())
+            name = links.name(required)
+            chain = [links.name(one) for one in islice(_way(ways, required), LONGEST_CHAIN)]
+            for found, version, lists in links.possible(required, linked):
+                if found not in ways:
+                    ways[found] = required
+                    following.append(found)
                 matched = naming(lists)
-                if newest is not None and matched:
-                    linked.add(project)
-                    yield steps, _ImpactLink(project, newest.version, required, lists, matched, chain)
+                if matched:
+                    linked.add(found)
+                    yield steps, _ImpactLink(links.name(found), version, name, described(matched), chain), lists
         level = following
 
 
-def _way(ways: Mapping[str, str], project: str) -> Iterator[str]:
+def _way(ways: Mapping[Node, Node], project: Node) -> Iterator[Node]:
     yield project
     while project in ways:
         project = ways[project]
         yield project
 
 
-def _accepting(version: str) -> _Judge:
+def _accepting(version: str) -> Judge:
     """Return a function for requirements that accept `version`. If it is invalid, they must accept any version."""
     try:
         parsed = Version(version)
@@ -235,29 +238,26 @@ def _of_any_version(lists: RequirementLists) -> Matched | None:
     return matched_by(free)
 
 
-def _described(depth: int, link: _ImpactLink, matched: Matched) -> Impact:
-    """Return the link as a result, with these of its requirements."""
-    requirements, condition = matched
-    specifiers = dict.fromkeys(map(specifier_text, requirements))
-    return Impact(
-        depth=depth,
-        required=link.required,
-        normalized=link.project,
-        version=link.version,
-        condition=CONDITIONS[condition],
-        requirements=list(requirements),
-        specifiers=[one for one in specifiers if one is not None],
-        chain=link.chain.copy(),
-    )
+def _described(depth: int, link: _ImpactLink) -> Impact:
+    """Return the link as a result."""
+    return {
+        "depth": depth,
+        "required": link.required,
+        "normalized": link.project,
+        "version": link.version,
+        "condition": link.matched.condition,
+        "requirements": link.matched.requirements.copy(),
+        "specifiers": link.matched.specifiers.copy(),
+        "chain": link.chain.copy(),
+    }
 
 
 def _broken(
     depth: int,
     link: _ImpactLink,
-    matched: Matched,
     reason: Literal["excludes", "requires", "unsolvable", "broken", "undecided"],
     proof: str | None = None,
     older: str | None = None,
 ) -> Break:
     """Return the link as the result for a broken project."""
-    return Break(**_described(depth, link, matched), reason=reason, proof=proof, older=older)
+    return Break(**_described(depth, link), reason=reason, proof=proof, older=older)

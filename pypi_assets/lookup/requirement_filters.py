@@ -21,6 +21,7 @@ from packaging.version import Version
 
 from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.requirement_names import parse_requirement
+from pypi_assets.leveldbs.datasets.depgraph.edge_file import RequirementLists
 from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.short_texts import cached_if_short
@@ -28,8 +29,6 @@ from pypi_assets.short_texts import cached_if_short
 Row = TypeVar("Row", bound=Mapping[str, Any])
 Files = Callable[[str], Iterable[Mapping[str, Any]]]
 """Returns the files of a project (normalized), each with its `version` and `requires_dist`."""
-RequirementLists = tuple[tuple[str, ...], ...]
-"""The requirements of one project in each file of a release, as written. Equal lists are listed once."""
 Which = Literal["accepts", "excludes"]
 _DEPENDENT_LISTS = ("always", "marker", "extra")
 _REMEMBERED, _REMEMBERED_PARSED = 65_536, 16_384

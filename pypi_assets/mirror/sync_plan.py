@@ -60,6 +60,12 @@ _DUMP_FILE = re.compile(r"python_distribution_data[0-9]{4}(?:\.[0-9]{1,9})?\.jso
 _DUMP_PATH = re.compile(rf"{DUMPS}/{_DUMP_DIRECTORY.pattern}/{_DUMP_FILE.pattern}")
 _VERSION_DIRECTORY = re.compile(r"[0-9]{5,18}(?:\.[0-9]{1,9})?")
 _LEVELDB_FILE = re.compile(r"[0-9]{6,18}\.(?:ldb|log)|MANIFEST-[0-9]{6,18}|CURRENT")
+_SIDE_FILES = {
+    name: re.compile(rf"{_LEVELDB_FILE.pattern}|{_VERSION_DIRECTORY.pattern}{re.escape(dataset.side_files.suffix)}")
+    for name, dataset in DATASETS.items()
+    if dataset.side_files
+}
+"""The names of files in a version of a dataset that has files beside its LevelDB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +192,7 @@ def fetch_version(source: Source, dataset: str, named: Named) -> Publication:
     files = tuple(
         _wanted(
             f"{leveldb_path(dataset, _plain(file.directory, _VERSION_DIRECTORY, name))}"
-            f"/{_plain(file.name, _LEVELDB_FILE, name)}",
+            f"/{_plain(file.name, _SIDE_FILES.get(dataset, _LEVELDB_FILE), name)}",
             file.size,
             file.sha256,
             name,

@@ -1,6 +1,7 @@
 """Opens new LevelDB versions of a source in a separate process, since a crafted file can make LevelDB abort.
 
-A version is tried before any published file names it. The trial reads all records, so that every block is read.
+A version is tried before any published file names it. The trial reads all records, so that every block is read,
+and the files beside the LevelDB.
 """
 
 import multiprocessing
@@ -11,7 +12,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
+from pypi_assets.leveldbs.datasets.registry import require_dataset
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError, UnknownFormatError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion
 from pypi_assets.leveldbs.versions.private_copy import copy_published, private_folder, private_parent
@@ -52,7 +54,7 @@ class Trials:
             with private_folder(private_parent(self._storage, self._cache_dir)) as folder:
                 copied = folder / "leveldb"
                 copy_published(self._storage, version, copied, self._cache_dir, hashes=False)
-                problem = self._tried(copied, version.name, LEAST_S + size / BYTES_PER_S)
+                problem = self._tried(version, copied, LEAST_S + size / BYTES_PER_S)
         except LeveldbDamagedError as error:
             problem = str(error)
         except LeveldbError as error:
@@ -73,11 +75,11 @@ class Trials:
             process.kill()
             process.join()
 
-    def _tried(self, folder: Path, name: str, most_s: float) -> str | None:
+    def _tried(self, version: PublishedVersion, folder: Path, most_s: float) -> str | None:
         """Return the problem of the LevelDB in a folder, or None."""
-        connection = self._started()
+        connection, name = self._started(), version.name
         try:
-            connection.send((folder, name))
+            connection.send((folder, name, version.manifest.dataset))
             if not connection.poll(most_s):
                 self.close()
                 return f"it could not be read within {most_s:.0f} s"
@@ -117,12 +119,15 @@ def _run(connection: "Connection[Any, Any]") -> None:
             connection.send(_problem(*connection.recv()))
 
 
-def _problem(folder: Path, name: str) -> _Found:
+def _problem(folder: Path, name: str, dataset: str) -> _Found:
+    side_files = require_dataset(dataset).side_files
     try:
+        if side_files is not None:
+            side_files.check(folder)
         with open_leveldb(folder, name) as db, db.iterator(verify_checksums=True) as records:
             for _ in records:
                 pass
-    except (LeveldbDamagedError, MemoryError) as error:
+    except (LeveldbDamagedError, UnknownFormatError, MemoryError) as error:
         return _Problem(str(error) or type(error).__name__, is_damage=True)
     except LeveldbError as error:
         return _Problem(str(error), is_damage=False)

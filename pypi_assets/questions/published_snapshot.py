@@ -12,6 +12,7 @@ from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snaps
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.simple_page import SimplePage
+    from pypi_assets.leveldbs.datasets.depgraph.edges import Edges
     from pypi_assets.leveldbs.datasets.modules.overview import Overview
     from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
     from pypi_assets.lookup.depgraph_reader import Dependent, DepgraphReader, Distribution, TransitiveDependent
@@ -160,6 +161,9 @@ class PublishedSnapshot(Snapshot):
 
     def check(self) -> None:
         """Do nothing: a search may take any time, because its results are streamed."""
+
+    def edges(self) -> "Edges | None":
+        return self._depgraph.edges()
 
     def requiring(self, project: str, after: str | None = None, /) -> Iterator[str]:
         return self._depgraph.requiring(project, after)

@@ -29,6 +29,7 @@ from pypi_assets.questions.catalog_snapshot import CatalogSnapshot
 from pypi_assets.questions.snapshot import DependentsFilter
 from pypi_assets_tests.dump_rows import dump_row
 from pypi_assets_tests.examples import examples
+from pypi_assets_tests.lookup.edges import without_edges
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.lookup.test_newest import chosen
 from pypi_assets_tests.prepared import published_storage
@@ -148,6 +149,9 @@ def test_caller_that_stops_early_reads_no_further_projects(
         depgraph_records, "version_yanks", lambda db, project: read.append(project) or version_yanks(db, project)
     )
     with open_latest(DepgraphReader, publisher.storage) as depgraph:
+        assert [result["normalized"] for result in depgraph.latest_dependents("base")] == ["demo", "demo-b"]
+    assert read == []  # edges have the newest versions
+    with without_edges(), open_latest(DepgraphReader, publisher.storage) as depgraph:
         results = iter(depgraph.latest_dependents("base"))
         assert (next(results)["normalized"], read) == ("demo", ["demo"])
         assert [result["normalized"] for result in results] == ["demo-b"]

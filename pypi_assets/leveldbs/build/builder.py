@@ -81,6 +81,8 @@ class Builder:
         self._counts = Counter(meta.counts if meta else {})
         self._hash = ContentHash(meta.content_hash if meta else "0")
         self._tallies = Tallies(dataset)
+        self.changed = dataset.side_files.changes(meta.content_hash) if dataset.side_files and meta else None
+        """The changes that the files beside the LevelDB need, or None for an empty LevelDB."""
         self.rows = 0
         self.written = 0
 
@@ -94,6 +96,8 @@ class Builder:
         for project, project_rows in by_project(rows, name):
             self.rows += len(project_rows)
             before, after = self.dataset.change(None if fresh else self._db, project, project_rows)
+            if self.changed is not None:
+                self.changed.see(self._db, project, before, after)
             pending += self._difference(batch, before, after)
             if pending >= _BATCH_BYTES or self.rows - flushed_at >= _BATCH_ROWS:
                 batch.write()

@@ -115,6 +115,12 @@ def read_meta(db: Database, name: str, *, dataset: str, known_format: int) -> Me
         raise LeveldbDamagedError(f"{name} has no readable record about itself: {error!r}") from error
 
 
+def read_content_hash(db: Database) -> str | None:
+    """Return the content hash in the LevelDB's record about itself, or None if it has no such record."""
+    value = db.get(META_PREFIX + b"content_hash", verify_checksums=True)
+    return None if value is None else str(orjson.loads(value))
+
+
 def _remedy(found: object, known: int) -> str:
     if isinstance(found, int) and found < known:
         return "an older pypi-assets built it; `pypi-assets leveldb update` builds a version that can be read"

@@ -22,6 +22,7 @@ from pypi_assets.storage.published import name_objects, publish_part
 from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 MANIFEST_FORMAT = 2
+_FINAL = (".ldb", *(dataset.side_files.suffix for dataset in DATASETS.values() if dataset.side_files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ class LeveldbFile:
     sha256: str
 
     @property
-    def is_table(self) -> bool:
-        """True if LevelDB never writes to the file again, and never reuses its name."""
-        return self.name.endswith(".ldb")
+    def is_final(self) -> bool:
+        """True for tables and files beside the LevelDB: they never change, and their names are never used again."""
+        return self.name.endswith(_FINAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def copy_published(
     hashes: bool = True,
     copied: Callable[[str], object] = str,
 ) -> None:
-    """Make the folder `target` a copy of a published version: hard links to its tables, and copies of the other files.
+    """Make the folder `target` a copy of a published version: hard links to its final files, and copies of the others.
 
     Files of a remote store are downloaded through the cache in `cache_dir`, if given: then only files that are not in
     the cache, or corrupt there, are downloaded. Raises LeveldbDamagedError if a file does not match the manifest. The
@@ -241,7 +241,7 @@ def keep_published(storage: Storage, published: PublishedVersion, folder: Path, 
 
 def _link_or_copy(source: Path, target: Path, file: LeveldbFile, *, hashes: bool) -> None:
     """Link or copy a file that was checked. A copy is checked, too."""
-    if file.is_table:
+    if file.is_final:
         try:
             os.link(source, target)
         except OSError:  # another disk, or a file system without hard links

@@ -337,6 +337,8 @@ def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
             flush_and_merge(db, lambda: renewed(0))
         if attempt.look:
             attempt.look(db)
+        if dataset.side_files:
+            dataset.side_files.write(db, attempt.path, attempt.build.directory, builder.changed, lambda: renewed(0))
     with open_leveldb(attempt.path, name) as db:  # completes merges that reading has started
         flush_and_merge(db, lambda: renewed(0))
     return _Built(plan, builder, meta)
@@ -422,11 +424,11 @@ def _publish(attempt: _BuildAttempt, built: _Built) -> LeveldbManifest:
 def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[LeveldbFile, ...]:
     """Write the new files of the LevelDB and return all its files.
 
-    The base's manifest has the paths and hashes of its tables. They are not computed again, so corrupt tables stay
+    The base's manifest has the paths and hashes of its final files. They are not computed again, so corrupt files stay
     detectable.
     """
     build, renewed = attempt.build, renewing(attempt.held)
-    tables = {file.name: file for file in base.manifest.files if file.is_table} if base else {}
+    tables = {file.name: file for file in base.manifest.files if file.is_final} if base else {}
     files = []
     for local in sorted(attempt.path.iterdir()):
         size = local.stat().st_size
@@ -435,7 +437,7 @@ def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[L
         file = tables.get(local.name) or LeveldbFile(local.name, build.directory, size, file_sha256(local))
         if local.name not in tables:
             target = f"{leveldb_path(build.dataset, build.directory)}/{file.name}"
-            if file.is_table:
+            if file.is_final:
                 attempt.storage.put_linked(target, local)
             else:
                 attempt.storage.put(target, local)

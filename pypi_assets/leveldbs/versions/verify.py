@@ -57,7 +57,8 @@ def verify(
 ) -> Verification:
     """Read every record of a version, and compare counts and content hash with its own record and its manifest.
 
-    With `deep`, the version is also rebuilt from its input list and compared record by record. `progress` returns a
+    With `deep`, the version is also rebuilt from its input list and compared record by record, and the files beside its
+    LevelDB are compared with the records. `progress` returns a
     function that is called with the count so far.
 
     The work is done within the storage's folder, or below `work_dir` for a remote store. With `cached`, files of a
@@ -77,6 +78,7 @@ def verify(
                 records = _check_contents(db, dataset, published, problems, progress)
                 if deep:
                     _compare_with_rebuilt(db, dataset, published, storage, folder / "rebuilt", problems, progress)
+                    _compare_side_files(db, dataset, published, folder, problems)
     except (LeveldbError, DumpDamagedError) as error:
         problems.append(str(error))
     return Verification(dataset.name, version, records, tuple(problems))
@@ -123,6 +125,18 @@ def _compare_with_rebuilt(
                 if left != right:
                     problems.append(f"{published.name} differs from its rebuild: {left!r:.200} is {right!r:.200} there")
                     return
+
+
+def _compare_side_files(
+    db: Database, dataset: Dataset, published: PublishedVersion, folder: Path, problems: list[str]
+) -> None:
+    """Compare the files beside the LevelDB with its records."""
+    if dataset.side_files is not None:
+        working = folder / "expected"
+        working.mkdir()
+        problem = dataset.side_files.problem(db, folder / "published", working)
+        if problem is not None:
+            problems.append(f"{published.name}: {problem}")
 
 
 def _with_progress(items: Iterable[_T], progress: Callable[[int], object]) -> Iterator[_T]:

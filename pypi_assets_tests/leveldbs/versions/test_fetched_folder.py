@@ -123,7 +123,7 @@ def test_each_dataset_is_fetched_as_one_leveldb(small: SmallCatalog, storage: St
         fetched = fetch(storage, folder, result.dataset, result.version)
         manifest = newest(storage, result.dataset, result.version).manifest
         assert (fetched.version, fetched.serial, fetched.state) == (version_in(folder), result.serial, "fetched")
-        assert fetched.linked == len([file for file in manifest.files if file.is_table]) > 0
+        assert fetched.linked == len([file for file in manifest.files if file.is_final]) > 0
         assert hash_of_records(folder) == fetched.content_hash == manifest.content_hash
     assert {result.serial for result in built} == {100, 150}
 
@@ -185,7 +185,7 @@ def test_version_of_a_remote_storage_is_downloaded(
 
 def test_corrupt_or_missing_file_leaves_no_folder(built: Storage, tmp_path: Path) -> None:
     published = newest(built)
-    path = next(published.path_of(file) for file in published.manifest.files if file.is_table)
+    path = next(published.path_of(file) for file in published.manifest.files if file.is_final)
     content = bytearray(built.get(path))
     content[20] ^= 1
 

@@ -73,7 +73,7 @@ def test_manifest_round_trips(storage: Storage) -> None:
         "modules/leveldbs/00002.3/000007.ldb",
         "modules/leveldbs/00002.3/CURRENT",
     ]
-    assert [file.is_table for file in FILES] == [True, True, False]
+    assert [file.is_final for file in FILES] == [True, True, False]
     check_sizes(storage, published)
 
 

@@ -82,12 +82,12 @@ def test_only_new_files_are_put_and_tables_keep_their_paths(
         monkeypatch.setattr(Storage, name, counted)
     build(small, storage, work_dir=tmp_path / "work")
     first, second = (read_published(storage, "modules", version) for version in (1, 2))
-    tables = [{file for file in one.manifest.files if file.is_table} for one in (first, second)]
+    tables = [{file for file in one.manifest.files if file.is_final} for one in (first, second)]
     assert tables[0] < tables[1]
     assert all(file.directory == "00001" for file in tables[0])
     new = [file for file in second.manifest.files if file.directory == "00002"]
     assert tables[1] - tables[0] <= set(new)
-    assert {file.name[:7] for file in new if not file.is_table} == {"CURRENT", "MANIFES"}
+    assert {file.name[:7] for file in new if not file.is_final} == {"CURRENT", "MANIFES"}
     expected = [*map(second.path_of, new), f"{second.path}/{MANIFEST_NAME}", input_list_path("modules", 2)]
     assert set(put) == {*expected, part_path("leveldbs"), PUBLISHED}
     assert {stored.path for stored in storage.list(second.path)} == set(expected[:-1])

@@ -1,7 +1,10 @@
 """The dataset `depgraph`: maps a project and version to its distributions and their requirements, and back."""
 
-from pypi_assets.leveldbs.datasets.dataset import Dataset
+from pypi_assets.leveldbs.datasets.dataset import Dataset, SideFiles
 from pypi_assets.leveldbs.datasets.depgraph.depgraph_records import COLUMNS, FORMAT, change
+from pypi_assets.leveldbs.datasets.depgraph.edge_building import ChangedEdges, edge_problem, write_edges
+from pypi_assets.leveldbs.datasets.depgraph.edge_file import SUFFIX
+from pypi_assets.leveldbs.datasets.depgraph.edges import LazyEdges, check_edges
 
 DEPGRAPH = Dataset(
     name="depgraph",
@@ -19,4 +22,5 @@ DEPGRAPH = Dataset(
         "t REQUIRED": "the number of projects that require it",
     },
     tallied=("r", "t"),
+    side_files=SideFiles(SUFFIX, ChangedEdges, write_edges, LazyEdges, check_edges, edge_problem),
 )

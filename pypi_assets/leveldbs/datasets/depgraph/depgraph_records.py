@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pypi_assets.distributions.installability import installable_or_all
+from pypi_assets.distributions.installability import installable_or_all, is_installable
 from pypi_assets.distributions.record import DistributionKind
 from pypi_assets.leveldbs.datasets.depgraph.dependents import (
     File,
@@ -255,11 +255,31 @@ def _choices(db: Database, project: str) -> list[tuple[str, _Choice]]:
 def newest_requirements(db: Database, project: str) -> tuple[str, list[list[str]]] | None:
     """Return the newest version of `project` (normalized) and its files' requirements, or None if it has no files.
 
-    The version is the `newest_release`, spelled as in the first of its files. Equal lists of requirements are returned
-    once. Files with unknown requirements have no list, and neither have files that no installer accepts. For a project
-    with few files, little more than the requirements of this version is decoded.
+    These are the first two fields of `newest_release_of`.
     """
-    value = db.get(key("d", project), verify_checksums=True)
+    found = newest_release_of(db, project, db.get(key("d", project), verify_checksums=True))
+    return None if found is None else (found.version, found.requirements)
+
+
+class NewestFiles(NamedTuple):
+    """The newest release of a project, spelled as in the first of its files, and the requirements of its files.
+
+    Equal lists of requirements are listed once. Files with unknown requirements have no list, and neither have files
+    that no installer accepts, unless the project has no other files: then `is_installable` is false. `is_spelled_alike`
+    is true if all files spell the version in the same way.
+    """
+
+    version: str
+    requirements: list[list[str]]
+    is_spelled_alike: bool
+    is_installable: bool
+
+
+def newest_release_of(db: Database, project: str, value: bytes | None) -> NewestFiles | None:
+    """Return the `newest_release` of a project (normalized) whose first record is `value`, or None without a value.
+
+    For a project with few files, little more than the requirements of this version is decoded.
+    """
     if value is None:
         return None
     if _has_files(value):
@@ -270,10 +290,33 @@ def newest_requirements(db: Database, project: str) -> tuple[str, list[list[str]
             runs = [run for run in runs if canonical_version(run[0]) == newest]
         numbers = dict.fromkeys([number for _, number, _ in runs])
         lists = [_requirements_decoder.decode(all_shared[number].requires_dist) for number in numbers]
-        return runs[0][0], _different(lists)
+        is_alike = len(runs) == 1 or len({version for version, _, _ in runs}) == 1
+        return NewestFiles(runs[0][0], _different(lists), is_alike, is_installable(all_shared[runs[0][1]].refusals))
     newest = newest_release(version_yanks(db, project))
     files = installable_or_all(find_version(db, project, newest), itemgetter("refusals"))
-    return files[0]["version"], _different(file["requires_dist"] for file in files)
+    return NewestFiles(
+        files[0]["version"],
+        _different(file["requires_dist"] for file in files),
+        len({file["version"] for file in files}) == 1,
+        is_installable(files[0]["refusals"]),
+    )
+
+
+def first_project_records(db: Database) -> Iterator[tuple[bytes, bytes]]:
+    """Yield each project (normalized, in UTF-8) with its first record, by name."""
+    start = key("d", "")
+    records = db.raw_iterator(verify_checksums=True)
+    try:
+        records.seek(start)
+        while records.valid() and (record_key := records.key()).startswith(start):
+            value = records.value()
+            yield record_key[len(start) :], value
+            if _has_files(value):
+                records.next()
+            else:
+                records.seek(record_key + b"\x01")  # after the project's other records
+    finally:
+        records.close()
 
 
 def _different(lists: Iterable[list[str] | None]) -> list[list[str]]:

@@ -1,0 +1,261 @@
+"""The file of sorted arrays beside a LevelDB of `depgraph`: which project requires which, for walks over many projects.
+
+It is in the format safetensors: the length of the header in 8 bytes, a header in JSON, then the arrays. docs/formats.md
+describes the arrays. A file is *whole*, or it has the *changes* since a whole file, which its header names as `base`.
+The meaning of both together is in edges.py.
+"""
+
+import os
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+from isal import isal_zlib
+
+from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
+
+FORMAT = 1
+SUFFIX = ".edges"
+NO_FILES, AS_IN_BASE = 0xFFFFFFFF, 0xFFFFFFFE
+"""Values of `release` for a project without files, and for a project whose release the changes do not state."""
+SEVERAL_SPELLINGS = 1 << 31
+"""The bit of `release` of a project whose newest release has files under several spellings of its version."""
+DELETED = 0xFFFFFFFF
+"""The value of `requirements` of an edge that the changes delete."""
+MOST_NUMBERS = SEVERAL_SPELLINGS - 2
+"""The most names, versions or lists of a file."""
+RequirementLists = tuple[tuple[str, ...], ...]
+"""The requirements of one project in each file of a release, as written. Equal lists are listed once."""
+_lists_decoder = msgspec.json.Decoder(RequirementLists)
+_LENGTH_BYTES = 8
+_MOST_HEADER_BYTES = 1 << 20
+_NUMBERS = (
+    "name_starts",
+    "edge_starts",
+    "project",
+    "requirements",
+    "release",
+    "version_starts",
+    "list_starts",
+    "place",
+)
+_BYTES = ("names", "versions", "lists", "conditions")
+_TYPES = dict.fromkeys(_NUMBERS, ("U32", 4)) | dict.fromkeys(_BYTES, ("U8", 1))
+
+
+class EdgeFile:
+    """A file of edges, mapped into memory. Nothing is read before it is needed.
+
+    `base` is the name of the whole file that the changes refer to, or None for a whole file. `content_hash` is the hash
+    of the records that the edges were made from. Raises LeveldbDamagedError
+    and UnknownFormatError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < _LENGTH_BYTES:
+                raise _damaged(path, "it ends in its header")
+            self._map = mmap(file.fileno(), 0, access=ACCESS_READ)
+        self._path, content = path, memoryview(self._map)
+        size = int.from_bytes(content[:_LENGTH_BYTES], "little")
+        if size > min(_MOST_HEADER_BYTES, len(content) - _LENGTH_BYTES):
+            raise _damaged(path, "it ends in its header")
+        self._data = content[_LENGTH_BYTES + size :]
+        try:
+            header = orjson.loads(content[_LENGTH_BYTES : _LENGTH_BYTES + size])
+            stated: Mapping[str, str] = header.pop("__metadata__")
+            if stated["format"] != str(FORMAT):
+                raise UnknownFormatError(f"{path} has a format that this version of pypi-assets does not know: upgrade")
+            self.base = stated["base"] or None
+            self._crc, self.content_hash = stated["crc32"], stated["content_hash"]
+            sections = {name: self._section(name, header[name]["data_offsets"]) for name in _TYPES}
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(path, f"its header is not valid: {error!r}") from error
+        self.name_starts, self.edge_starts = sections["name_starts"], sections["edge_starts"]
+        self.project, self.requirements = sections["project"], sections["requirements"]
+        self.release, self.place = sections["release"], sections["place"]
+        self._names, self.conditions = sections["names"], sections["conditions"]
+        self._version_starts, self._versions = sections["version_starts"], sections["versions"]
+        self._list_starts, self._lists = sections["list_starts"], sections["lists"]
+        names, edges = len(self.name_starts) - 1, len(self.project)
+        if (names, edges, names) != (len(self.edge_starts) - 1, len(self.requirements), len(self.release)):
+            raise _damaged(path, "its arrays have different lengths")
+
+    def _section(self, name: str, offsets: Sequence[int]) -> "memoryview[int]":
+        (begin, end), (_, width) = offsets, _TYPES[name]
+        if not 0 <= begin <= end <= len(self._data) or (end - begin) % width:
+            raise ValueError(f"{name} is at {begin} to {end} of {len(self._data)} bytes")
+        section = self._data[begin:end]
+        return section.cast("I") if width > 1 else section
+
+    @property
+    def size(self) -> int:
+        """Return the size in bytes."""
+        return len(self._map)
+
+    @property
+    def names(self) -> int:
+        """Return the number of names."""
+        return len(self.name_starts) - 1
+
+    @property
+    def edges(self) -> int:
+        """Return the number of edges."""
+        return len(self.project)
+
+    @property
+    def versions(self) -> int:
+        """Return the number of different versions."""
+        return len(self._version_starts) - 1
+
+    @property
+    def lists(self) -> int:
+        """Return the number of different requirement lists."""
+        return len(self._list_starts) - 1
+
+    def name_at(self, number: int) -> bytes:
+        """Return a name in UTF-8."""
+        starts = self.name_starts
+        return bytes(self._names[starts[number] : starts[number + 1]])
+
+    def all_names(self) -> bytes:
+        """Return all names, one after the other. `name_starts` has their places."""
+        return bytes(self._names)
+
+    def version_at(self, number: int) -> str:
+        """Return a version."""
+        starts = self._version_starts
+        return str(self._versions[starts[number] : starts[number + 1]], "utf-8")
+
+    def list_at(self, number: int) -> bytes:
+        """Return requirement lists, as JSON."""
+        starts = self._list_starts
+        return bytes(self._lists[starts[number] : starts[number + 1]])
+
+    def check(self) -> None:
+        """Read the whole file and compare it with its checksum. Raises LeveldbDamagedError."""
+        if crc_of([self._data]) != self._crc:
+            raise _damaged(self._path, "its checksum differs")
+
+    def check_numbers(self, names_of_base: int | None) -> None:
+        """Raise LeveldbDamagedError if a number refers to nothing. For changes, the base has `names_of_base` names."""
+        for starts, end in (
+            (self.name_starts, len(self._names)),
+            (self.edge_starts, self.edges),
+            (self._version_starts, len(self._versions)),
+            (self._list_starts, len(self._lists)),
+        ):
+            ascending = all(begin <= following for begin, following in pairwise(starts))
+            if not ascending or starts[0] != 0 or starts[-1] != end:
+                raise _damaged(self._path, "an array of starts does not match its array")
+        if any(self.name_at(number) >= self.name_at(number + 1) for number in range(self.names - 1)):
+            raise _damaged(self._path, "its names do not ascend")
+        releases = {number & ~SEVERAL_SPELLINGS for number in {*self.release} - {NO_FILES, AS_IN_BASE}}
+        if (
+            max(self.project, default=0) > max(0, self.names - 1)
+            or max({*self.requirements} - {DELETED}, default=0) >= self.lists
+            or max(releases, default=-1) >= self.versions
+            or len(self.conditions) != self.lists
+            or len(self.place) != (0 if names_of_base is None else self.names)
+            or max(self.place, default=0) // 2 > (names_of_base or 0)
+        ):
+            raise _damaged(self._path, "a number in it refers to nothing")
+        try:
+            for text in (self._names, self._versions, self._lists):
+                str(text, "utf-8")
+            for number in range(self.lists):
+                decode_lists(self.list_at(number))
+        except ValueError as error:
+            raise _damaged(self._path, f"a text in it is not valid: {error}") from error
+
+
+def decode_lists(content: bytes) -> RequirementLists:
+    """Return lists, with `*` in place of the required project's name. Raises msgspec.DecodeError."""
+    return _lists_decoder.decode(content)
+
+
+def write_edge_file(
+    path: Path,
+    *,
+    base: str | None,
+    content_hash: str,
+    names: Sequence[bytes],
+    edge_starts: array[int],
+    project: array[int],
+    requirements: array[int],
+    release: array[int],
+    place: array[int],
+    versions: Iterable[bytes],
+    lists: Iterable[bytes],
+    conditions: bytes,
+) -> None:
+    """Write a file. The arrays must fit together, as docs/formats.md describes."""
+    name_starts, joined_names = _joined(names)
+    version_starts, joined_versions = _joined(versions)
+    list_starts, joined_lists = _joined(lists)
+    arrays: dict[str, Any] = {
+        "name_starts": name_starts,
+        "edge_starts": edge_starts,
+        "project": project,
+        "requirements": requirements,
+        "release": release,
+        "version_starts": version_starts,
+        "list_starts": list_starts,
+        "place": place,
+        "names": joined_names,
+        "versions": joined_versions,
+        "lists": joined_lists,
+        "conditions": conditions,
+    }
+    contents = {name: _encoded(arrays[name]) for name in _TYPES}
+    header: dict[str, Any] = {
+        "__metadata__": {
+            "format": str(FORMAT),
+            "base": base or "",
+            "content_hash": content_hash,
+            "crc32": crc_of(contents.values()),
+        }
+    }
+    place_in_data = 0
+    for name, (kind, width) in _TYPES.items():
+        size = contents[name].nbytes
+        offsets = [place_in_data, place_in_data + size]
+        header[name] = {"dtype": kind, "shape": [size // width], "data_offsets": offsets}
+        place_in_data += size
+    encoded = orjson.dumps(header)
+    encoded += b" " * (-len(encoded) % _LENGTH_BYTES)  # so that the arrays of numbers are aligned
+    with path.open("wb") as file:
+        file.write(len(encoded).to_bytes(_LENGTH_BYTES, "little"))
+        file.write(encoded)
+        for content in contents.values():
+            file.write(content)
+
+
+def crc_of(contents: Iterable["memoryview[int]"]) -> str:
+    """Return the CRC-32 of these bytes one after the other, in 8 hexadecimal digits."""
+    crc = 0
+    for content in contents:
+        crc = isal_zlib.crc32(content, crc)
+    return f"{crc:08x}"
+
+
+def _joined(texts: Iterable[bytes]) -> tuple[array[int], bytearray]:
+    starts, joined = array("I", [0]), bytearray()
+    for text in texts:
+        joined += text
+        starts.append(len(joined))
+    return starts, joined
+
+
+def _encoded(content: Any) -> "memoryview[int]":
+    return memoryview(content).cast("B")
+
+
+def _damaged(path: Path, why: str) -> LeveldbDamagedError:
+    return LeveldbDamagedError(f"{path} is not a file of edges: {why}")
