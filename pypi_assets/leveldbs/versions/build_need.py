@@ -10,9 +10,9 @@ from enum import StrEnum
 
 from pypi_assets.catalog.publications.dump_registry import Dump
 from pypi_assets.dumps.cover import Cover
+from pypi_assets.dumps.held_dumps import HeldDumps
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, NotBuiltYetError, UnknownFormatError
-from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import published_versions, read_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import LeveldbManifest, PublishedVersion, read_listed
 from pypi_assets.storage.store import Storage

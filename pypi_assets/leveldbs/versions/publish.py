@@ -20,6 +20,7 @@ from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.held_dumps import HeldDumps
 from pypi_assets.dumps.later_rows import later_rows, read_later_rows
 from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, Loaded
@@ -46,7 +47,6 @@ from pypi_assets.leveldbs.versions.build_need import (
     is_rebuild_cheaper,
     newest_version,
 )
-from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import (
     MANIFEST_NAME,
     InputList,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pypi_assets.catalog.publications.dump_columns import Leaves
+from pypi_assets.dumps.held_dumps import HeldDumps
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
-from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import MANIFEST_NAME, InputList, leveldb_path, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import (
     LeveldbFile,

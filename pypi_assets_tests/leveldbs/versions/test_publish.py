@@ -16,10 +16,10 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.held_dumps import HeldDumps
 from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
-from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import (
     MANIFEST_NAME,
     input_list_path,

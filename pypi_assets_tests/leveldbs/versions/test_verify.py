@@ -16,6 +16,7 @@ from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path, manifest_path
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.dumps.held_dumps import HeldDumps
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.leveldb_errors import (
     LeveldbDamagedError,
@@ -24,7 +25,6 @@ from pypi_assets.leveldbs.format.leveldb_errors import (
     NoVersionError,
 )
 from pypi_assets.leveldbs.versions import leveldb_manifest
-from pypi_assets.leveldbs.versions.covered_dumps import HeldDumps
 from pypi_assets.leveldbs.versions.input_lists import InputList, input_list_path, read_input_list, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import publish_leveldbs
 from pypi_assets.leveldbs.versions.missing_version import no_version

@@ -1,4 +1,4 @@
-"""The dumps in a LevelDB version, in a form whose size does not depend on their number."""
+"""The dumps that a publication was made from, in a form whose size does not depend on their number."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class HeldDumps:
 
     @classmethod
     def of(cls, cover: Sequence[Dump]) -> "HeldDumps":
-        """Return the dumps of a version to which all dumps of `cover` were applied."""
+        """Return the dumps of a publication that has all dumps of `cover`."""
         full, *ranges = cover
         return cls(full.directory, ranges[-1].serials.end if ranges else 0, all_leaves(dump.leaves for dump in ranges))
 
@@ -57,7 +57,7 @@ class HeldDumps:
             return cls(full)
         match = _RANGES.fullmatch("\n".join(ranges))
         if match is None:
-            raise ValueError(f"not the dumps of a version: {texts!r:.200}")
+            raise ValueError(f"not the dumps of a publication: {texts!r:.200}")
         return cls(full, SerialRange.parse(match[1]).end, Leaves(int(match[2]), match[3]))
 
 
