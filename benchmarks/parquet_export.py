@@ -28,7 +28,7 @@ from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import files_glob, newest_export
+from pypi_assets.parquet.export_manifest import export_path, newest_export
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -84,7 +84,7 @@ def query(storage: Storage) -> list[tuple[int, float]]:
     assert newest is not None
     view, *questions = re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
     took = []
-    files = storage.local_path(files_glob(newest.directory))
+    files = storage.local_path(f"{export_path(newest.directory)}/*/*.parquet")
     with duckdb.connect() as connection:
         connection.execute(re.sub(r"read_parquet\(\s*'[^']*'\s*\)", f"read_parquet('{files}')", view))
         for question in questions:

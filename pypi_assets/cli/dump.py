@@ -156,18 +156,21 @@ def dump_compact_command(growth: int | None, most: int | None, as_json: bool) ->
         print_message("no dumps can be joined")
 
 
-@command("parquet", group=dump_group)
-@click.option("--force", is_flag=True, help="Export again even if nothing has changed.")
+@command("parquet", "--views", group=dump_group)
+@click.option("--force", is_flag=True, help="Write all rows again, even if nothing has changed.")
+@click.option("--views", is_flag=True, help="Write parquet/pypi.duckdb too, a DuckDB database of views.")
 @JSON
-def dump_parquet_command(force: bool, as_json: bool) -> None:
+def dump_parquet_command(force: bool, views: bool, as_json: bool) -> None:
     """Export the live distributions as Parquet.
 
-    The export is as of the end of the dumps, and reads only dumps: run `pypi-assets dump incremental` first. It prints
-    the path of its files, for DuckDB, pandas or Spark.
+    The export is as of the end of the dumps, and reads only dumps: run `pypi-assets dump incremental` first. An export
+    adds only the changes since the last one, until they are many. parquet/latest.json names its files, for DuckDB,
+    pandas or Spark. Once there are views, each export updates them.
     """
     from pypi_assets.components import storage_from
     from pypi_assets.parquet.export import export_parquet
-    from pypi_assets.parquet.export_manifest import files_glob
+    from pypi_assets.parquet.latest import LATEST
+    from pypi_assets.parquet.views import VIEWS
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
@@ -177,17 +180,34 @@ def dump_parquet_command(force: bool, as_json: bool) -> None:
             catalog,
             storage,
             force=force,
+            views=views,
+            memory_bytes=settings.leveldb_memory_bytes,
             progress=lambda rows: report(Progress("parquet rows", rows, 0)),
         )
-    export, files = result.export, storage.uri(files_glob(result.export.directory))
+        has_views = storage.exists(VIEWS)
+    export = result.export
     if as_json:
-        fields = {"serial": export.serial, "directory": export.directory, "published": result.published}
-        print_json(fields | {"rows": export.rows, "bytes": export.size, "cover": export.cover, "files": files})
+        fields = {
+            "serial": export.serial,
+            "directory": export.directory,
+            "published": result.published,
+            "rows": export.rows,
+            "bytes": export.size,
+            "cover": export.cover,
+            "files": len(export.files),
+            "changed_rows": export.changed_rows,
+            "latest": storage.uri(LATEST),
+            "views": storage.uri(VIEWS) if has_views else None,
+        }
+        print_json(fields)
         return
+    changes = f" with {counted(export.changed_rows, 'change')}" if export.changed_rows else ""
     click.echo(
-        f"parquet {export.directory}: {counted(export.rows, 'row')} in {counted(len(export.files), 'file')},"
-        f" {export.size} bytes, {files}"
+        f"parquet {export.directory}: {counted(export.rows, 'row')}{changes} in {counted(len(export.files), 'file')},"
+        f" {export.size} bytes, {storage.uri(LATEST)}"
     )
+    if has_views:
+        click.echo(f"views: {storage.uri(VIEWS)}")
     if not result.published:
         print_message("nothing has changed since that export")
 

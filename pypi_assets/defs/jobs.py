@@ -20,7 +20,7 @@ from pypi_assets.defs.policy import (
     CRAWLING,
     DUMPING,
     ENDS_IN_TIME,
-    EXPORTING,
+    EXPORTING_TABLES,
     FROM_SCRATCH_TAG,
     ONE_AT_A_TIME_TAG,
     all_of,
@@ -164,7 +164,7 @@ update_leveldbs_job = AssetJob(
 export_parquet_job = AssetJob(
     "export_parquet",
     assets=["parquet_export"],
-    tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "export_parquet"},
+    tags=ENDS_IN_TIME | EXPORTING_TABLES | {ONE_AT_A_TIME_TAG: "export_parquet"},
     description="Exports all files on the package index as Parquet, if the dumps have changes. Needs the extra"
     " `parquet`.",
 )

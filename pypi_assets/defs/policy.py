@@ -131,3 +131,4 @@ CRAWLING = _pod(1, 2 * _GIB, 4 * _GIB)  # one reader per connection, of about 10
 DUMPING = _pod(2, _GIB // 2, _GIB)
 BUILDING = _pod(2, 2 * _GIB, 3 * _GIB, 40 * _GIB)  # a new version needs disk space for itself and its base version
 EXPORTING = _pod(1, _GIB // 2, _GIB)
+EXPORTING_TABLES = _pod(2, _GIB, 2 * _GIB)  # a process for each core, of about 320 MB each

@@ -68,16 +68,16 @@ class ManifestOfFiles:
         """Return the compressed size of all files in bytes."""
         return sum(file.size for file in self.files)
 
+    def encoded_files(self) -> list[dict[str, object]]:
+        """Return the files as the JSON of a manifest names them."""
+        return [
+            {"shard": file.shard, "name": file.name, "rows": file.rows, "bytes": file.size, "sha256": file.sha256}
+            for file in self.files
+        ]
+
     def encode_with_files(self, fields: Mapping[str, object]) -> bytes:
         """Return the JSON of `fields`, followed by the files."""
-        of_files = {
-            "rows": self.rows,
-            "bytes": self.size,
-            "files": [
-                {"shard": file.shard, "name": file.name, "rows": file.rows, "bytes": file.size, "sha256": file.sha256}
-                for file in self.files
-            ],
-        }
+        of_files = {"rows": self.rows, "bytes": self.size, "files": self.encoded_files()}
         return orjson.dumps({**fields, **of_files}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 

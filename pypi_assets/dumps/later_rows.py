@@ -41,6 +41,26 @@ class LaterRows:
         counted = "SELECT shard, count(*) FROM later WHERE row IS NOT NULL GROUP BY shard"
         return dict(self._database.execute(counted))
 
+    def changed(self, shard: int) -> set[tuple[str, str]]:
+        """Return the project and filename of each file of the shard that the ranges change or delete."""
+        return set(self._database.execute("SELECT normalized, filename FROM later WHERE shard = ?", (shard,)))
+
+    def changes(self, shards: range) -> Iterator[Row]:
+        """Yield the newest row of each changed file of the `shards`, by project, version and filename.
+
+        A tombstone has only these three columns and `tombstone`.
+        """
+        found = self._database.execute(
+            "SELECT normalized, version, filename, row FROM later WHERE shard BETWEEN ? AND ?"
+            " ORDER BY normalized, version, filename",
+            (shards.start, shards.stop - 1),
+        )
+        for normalized, version, filename, row in found:
+            if row is None:
+                yield {"normalized": normalized, "version": version, "filename": filename, "tombstone": True}
+            else:
+                yield orjson.loads(row)
+
     def applied_to(
         self, shard: int, rows: Iterable[Row], decode: Callable[[bytes], Row] = orjson.loads
     ) -> Iterator[Row]:
@@ -49,7 +69,7 @@ class LaterRows:
         `decode` converts the JSON of a range's row. The names of the shard's changed files are held in memory, and at
         most one row of each side.
         """
-        changed = set(self._database.execute("SELECT normalized, filename FROM later WHERE shard = ?", (shard,)))
+        changed = self.changed(shard)
         if not changed:
             yield from rows
             return

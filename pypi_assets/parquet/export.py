@@ -1,47 +1,42 @@
 """Export the live distributions at the end of the cover as Parquet. The manifest is written last.
 
-An interrupted export leaves files that no manifest names, and the next export uses another directory. Only one process
+An export adds the changes since the newest one as a layer of it, or writes all rows (see `appending.py`). An
+interrupted export leaves files that no manifest names, and the next export uses another directory. Only one process
 exports at a time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
-from typing import BinaryIO, Protocol
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pypi_assets.catalog.coordination.leases import lease, renewing
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.allocated_names import allocate_export
-from pypi_assets.catalog.publications.dump_columns import DumpFile
-from pypi_assets.dumps.cover import cover
-from pypi_assets.dumps.dump_format import Row
+from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.dumps.dump_manifest import DumpManifest, read_manifest
-from pypi_assets.dumps.dump_reader import iter_dump, iter_rows
-from pypi_assets.dumps.dump_writer import put_file
-from pypi_assets.dumps.later_rows import later_rows
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.dumps.held_dumps import HeldDumps
+from pypi_assets.dumps.later_rows import LaterRows, later_rows
 from pypi_assets.extras import install_command
+from pypi_assets.parquet.appending import layers_to_keep
 from pypi_assets.parquet.export_manifest import (
-    FILE_NAME,
     Export,
+    Layer,
     ParquetError,
     export_path,
-    file_path,
     manifest_path,
     newest_export,
 )
+from pypi_assets.parquet.latest import write_latest
+from pypi_assets.parquet.views import VIEWS, require_duckdb, write_views
 from pypi_assets.storage.store import Storage
 
 LEASE_TTL_S = 600.0
-ROWS_OF_SEVERAL_SHARDS = 65_536
-BYTES_OF_SEVERAL_SHARDS = 2 * 1024**2
-"""The compressed bytes of the full dump's files in one file. They fill a row group of some 32 MiB uncompressed."""
+MEMORY_BYTES = 1024**3
 
 Progress = Callable[[int], None]
-
-
-class _WriteRows(Protocol):
-    def __call__(self, target: BinaryIO, rows: Iterable[Row], progress: Progress, *, are_sorted: bool) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +48,21 @@ class ExportResult:
 
 
 def export_parquet(
-    catalog: Catalog, storage: Storage, *, force: bool = False, progress: Progress | None = None
+    catalog: Catalog,
+    storage: Storage,
+    *,
+    force: bool = False,
+    views: bool = False,
+    memory_bytes: int = MEMORY_BYTES,
+    progress: Progress | None = None,
 ) -> ExportResult:
-    """Write and commit an export of the present cover, unless the newest export is complete and has the same cover.
+    """Write and commit an export of the present cover, unless the newest export is complete and has the same dumps.
 
-    With `force` it is always written. `progress` receives the number of rows written.
+    If the newest export can be continued, only the changes since then are written. With `force`, all rows are always
+    written. `memory_bytes` bounds the number of processes for that. `progress` receives the number of rows written.
+    With `views`, and from then on, `parquet/pypi.duckdb` has views on the newest export.
 
-    Raises ParquetError if there is no full dump or pyarrow is not installed, LeaseTakenError if another process
+    Raises ParquetError if there is no full dump or a package is not installed, LeaseTakenError if another process
     exports, and DumpDamagedError if a dump of the cover is corrupt.
     """
     with lease(catalog, "publish parquet", LEASE_TTL_S) as held:
@@ -67,16 +70,39 @@ def export_parquet(
         if not dumps.dumps:
             raise ParquetError("there is no full dump to export: run `pypi-assets dump full` first")
         newest = newest_export(storage)
-        if newest is not None and newest.cover == dumps.directories and not force:
+        if newest is not None and newest.has_dumps(dumps.dumps) and not force:
+            _name_it(storage, newest, views=views)  # a killed export can have committed without it
             return ExportResult(newest, published=False)
-        write_rows = _writer()
-        full, *ranges = (read_manifest(storage, directory) for directory in dumps.directories)
+        _require_pyarrow()
+        if views:
+            require_duckdb()
+        read = cache(lambda dump: read_manifest(storage, dump.directory))
+        report = renewing(held, progress)
+        found = None if force else layers_to_keep(newest, dumps.dumps, lambda dump: read(dump).rows)
         directory = _new_directory(catalog, storage, dumps.serial)
-        files = tuple(_write_files(storage, directory, full, ranges, write_rows, renewing(held, progress)))
-        export = Export(dumps.serial, directory, dumps.directories, files, [full, *ranges][-1].followed_projects)
+        if found is None or newest is None:
+            manifests = [read(dump) for dump in dumps.dumps]
+            buckets, layers = _written(storage, directory, dumps, manifests, memory_bytes, report)
+        else:
+            kept, following = found
+            buckets = newest.buckets
+            manifests = [read(dump) for dump in following]
+            layers = (*kept, _changed(storage, directory, dumps, kept, buckets, manifests, report))
+        followed_projects = read(dumps.dumps[-1]).followed_projects
+        export = Export(
+            dumps.serial, directory, dumps.directories, buckets, layers, followed_projects=followed_projects
+        )
         held.renew()  # a process that lost the lease must not publish
         storage.put(manifest_path(directory), export.encode())
+        _name_it(storage, export, views=views)
         return ExportResult(export, published=True)
+
+
+def _name_it(storage: Storage, export: Export, *, views: bool) -> None:
+    """Let `latest.json`, and the views if there are any, name `export`."""
+    write_latest(storage, export)
+    if views or storage.exists(VIEWS):
+        write_views(storage, export)
 
 
 def _new_directory(catalog: Catalog, storage: Storage, serial: int) -> str:
@@ -86,58 +112,67 @@ def _new_directory(catalog: Catalog, storage: Storage, serial: int) -> str:
     return directory
 
 
-def _write_files(
+def _written(
     storage: Storage,
     directory: str,
-    full: DumpManifest,
-    ranges: list[DumpManifest],
-    write_rows: _WriteRows,
+    dumps: Cover,
+    manifests: list[DumpManifest],
+    memory_bytes: int,
     report: Progress,
-) -> Iterator[DumpFile]:
-    written = 0
-    with later_rows(full.shards) as later:
-        for manifest in ranges:
-            later.add(iter_dump(storage, manifest.directory))
-            report(0)
-        for sources in _in_files(full.files, later.count_by_shard()):
-            first = sources[0].shard
-            rows = chain.from_iterable(
-                later.applied_to(source.shard, iter_rows(storage, full.directory, source)) for source in sources
+) -> tuple[int, tuple[Layer, ...]]:
+    """Write all live rows. Return the number of buckets and the layer."""
+    from pypi_assets.parquet.buckets import bucket_count, buckets_of, process_count, write_buckets
+
+    full, *ranges = manifests
+    if storage.before_write is not None:
+        storage.before_write()  # other processes write without asking
+    with TemporaryDirectory(prefix="pypi-assets-parquet-") as folder:
+        path = Path(folder, "later")
+        with later_rows(full.shards, path) as later:
+            _add_ranges(later, storage, ranges, report)
+            rows, size = sum(one.rows for one in manifests), sum(one.size for one in manifests)
+            buckets = bucket_count(rows, size, full.shards)
+            files = write_buckets(
+                storage,
+                full,
+                buckets_of(full, buckets, directory),
+                later,
+                path,
+                process_count(storage, rows, memory_bytes),
+                report,
             )
-            path = file_path(directory, FILE_NAME.format(shard=first))
-            progress = partial(_report_all, report, written)
-            write = partial(write_rows, rows=rows, progress=progress, are_sorted=len(sources) == 1)
-            file = put_file(storage, path, first, write)
-            written += file.rows
-            yield file
-            report(written)
+    live = sum(file.rows for file in files)
+    return buckets, (Layer(0, HeldDumps.of(dumps.dumps), live, tuple(files)),)
 
 
-def _in_files(shards: Iterable[DumpFile], later: Mapping[int, int]) -> Iterator[list[DumpFile]]:
-    """Group successive shards into files: as many as fit into one row group, but at least one.
+def _changed(
+    storage: Storage,
+    directory: str,
+    dumps: Cover,
+    kept: tuple[Layer, ...],
+    buckets: int,
+    ranges: list[DumpManifest],
+    report: Progress,
+) -> Layer:
+    """Write the changes of `ranges`, which follow the `kept` layers. Return their layer."""
+    from pypi_assets.parquet.changes import live_after, write_changes
 
-    `later` has the number of rows that the ranges have for each shard.
-    """
-    together: list[DumpFile] = []
-    rows = size = 0
-    for shard in shards:
-        rows += shard.rows + later.get(shard.shard, 0)
-        size += shard.size
-        if together and (rows > ROWS_OF_SEVERAL_SHARDS or size > BYTES_OF_SEVERAL_SHARDS):
-            yield together
-            together, rows, size = [], shard.rows + later.get(shard.shard, 0), shard.size
-        together.append(shard)
-    if together:
-        yield together
-
-
-def _report_all(report: Progress, before: int, rows: int) -> None:
-    report(before + rows)
+    number = kept[-1].number + 1
+    with later_rows(buckets) as later:
+        _add_ranges(later, storage, ranges, report)
+        files = write_changes(storage, directory, number, later, buckets, report)
+        live = live_after(storage, kept, later, buckets, report)
+    return Layer(number, HeldDumps.of(dumps.dumps), live, files)
 
 
-def _writer() -> _WriteRows:
+def _add_ranges(later: LaterRows, storage: Storage, ranges: Iterable[DumpManifest], report: Progress) -> None:
+    for manifest in ranges:
+        later.add(iter_dump(storage, manifest.directory))
+        report(0)
+
+
+def _require_pyarrow() -> None:
     try:
-        from pypi_assets.parquet.parquet_writer import write_rows  # its requirements are an extra
+        import pyarrow.parquet  # noqa: F401 - it is an extra
     except ImportError as error:
         raise ParquetError(f"{error}: Parquet needs `{install_command('parquet')}`") from error
-    return write_rows

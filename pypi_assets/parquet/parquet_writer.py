@@ -8,11 +8,20 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.parquet.export_manifest import BOOLEAN, INTEGER, PARQUET_COLUMNS, STRING, STRINGS, TIMESTAMP
+from pypi_assets.parquet.export_manifest import (
+    BOOLEAN,
+    CHANGE_COLUMNS,
+    INTEGER,
+    KEY_COLUMNS,
+    PARQUET_COLUMNS,
+    STRING,
+    STRINGS,
+    TIMESTAMP,
+)
 
 ROW_GROUP_ROWS = 65_536
 ROW_GROUP_BYTES = 32 * 1024**2
-_ORDER = [(name, "ascending") for name in ("normalized", "version", "filename")]
+_ORDER = [(name, "ascending") for name in KEY_COLUMNS]
 _BATCH_ROWS = 2_000
 _BATCH_ITEMS = 50_000
 _DICTIONARY_BYTES = 4 * 1024**2
@@ -31,6 +40,14 @@ SCHEMA = pa.schema(
         for name, column in PARQUET_COLUMNS.items()
     ]
 )
+"""The columns of live distributions."""
+CHANGES_SCHEMA = pa.schema(
+    [
+        *(field.with_nullable(field.nullable or field.name not in KEY_COLUMNS) for field in SCHEMA),
+        *(pa.field(name, _TYPES[type_], False, {"description": meaning}) for name, type_, meaning in CHANGE_COLUMNS),
+    ]
+)
+"""The columns of changed and deleted distributions. A deleted one has only its keys."""
 
 
 def write_rows(
@@ -39,17 +56,23 @@ def write_rows(
     progress: Callable[[int], None] | None = None,
     *,
     are_sorted: bool = True,
+    schema: pa.Schema = SCHEMA,
 ) -> int:
-    """Write live `rows` into the open file `target`, and return their number. The same rows give the same bytes.
+    """Write `rows` into the open file `target`, and return their number. The same rows give the same bytes.
 
     At most one row group is held in memory: 65,536 rows or about 32 MiB. If the rows are not `are_sorted`, the rows of
     each row group are sorted here. `progress` receives the number of rows written, from time to time.
     """
     count = 0
     with parquet.ParquetWriter(
-        target, SCHEMA, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES, write_page_index=True
+        target,
+        schema,
+        compression="zstd",
+        dictionary_pagesize_limit=_DICTIONARY_BYTES,
+        write_page_index=True,
+        sorting_columns=parquet.SortingColumn.from_ordering(schema, _ORDER),
     ) as writer:
-        for group in _row_groups(_batches(rows)):
+        for group in _row_groups(_batches(rows, schema)):
             table = pa.Table.from_batches(group)
             writer.write_table(table if are_sorted else table.sort_by(_ORDER), row_group_size=ROW_GROUP_ROWS)
             count += sum(batch.num_rows for batch in group)
@@ -72,7 +95,7 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBat
         yield group
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+def _batches(rows: Iterable[Row], schema: pa.Schema = SCHEMA) -> Iterator[pa.RecordBatch]:
     """Yield some rows at a time, fewer if their lists are long, because Python objects take most of the memory."""
     batch: list[Row] = []
     items = 0
@@ -80,17 +103,17 @@ def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
         batch.append(row)
         items += sum(len(cast("list[str] | None", row.get(name)) or ()) for name in _LISTS)
         if len(batch) >= _BATCH_ROWS or items >= _BATCH_ITEMS:
-            yield _batch(batch)
+            yield _batch(batch, schema)
             batch, items = [], 0
     if batch:
-        yield _batch(batch)
+        yield _batch(batch, schema)
 
 
-def _batch(rows: list[Row]) -> pa.RecordBatch:
+def _batch(rows: list[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
     columns = []
-    for field in SCHEMA:
+    for field in schema:
         values = [row.get(field.name) for row in rows]
         if field.name in _TIMES:
             values = [value and datetime.fromisoformat(str(value)) for value in values]
         columns.append(pa.array(values, field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -5,10 +5,12 @@ of a mirror) marks the objects that it refers to. This module deletes the other 
 which an unreferenced object can be deleted: see `deletion_deadlines` in catalog/coordination/leases.py.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from pypi_assets.storage.store import Storage, StoredObject
 
@@ -67,7 +69,7 @@ def sweep_directories(
             reason, waste = found
             sweep_objects(storage, waste, dry_run=dry_run)
             if not dry_run:
-                drop_empty_folder(storage, f"{path}/{directory}")
+                _drop_empty_folders(storage, f"{path}/{directory}")
             yield Removal(f"{path}/{directory}", reason, len(waste), sum(one.size for one in waste))
 
 
@@ -93,3 +95,11 @@ def drop_empty_folder(storage: Storage, path: str) -> None:
     if folder := storage.local_path(path):
         with suppress(OSError):  # not empty
             folder.rmdir()
+
+
+def _drop_empty_folders(storage: Storage, path: str) -> None:
+    """Delete the folder and all folders in it, unless they have files. Do nothing in a store without folders."""
+    if folder := storage.local_path(path):
+        for inner, _, _ in os.walk(folder, topdown=False):
+            with suppress(OSError):  # not empty
+                Path(inner).rmdir()

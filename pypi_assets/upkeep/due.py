@@ -377,7 +377,7 @@ def due_compaction(known: Sequence[Dump], datasets: Mapping[str, DatasetDue], no
 def due_parquet(storage: Storage, cover: Cover) -> bool:
     """Check whether an export would write anything. A person starts the first export, so none is due before it."""
     newest = newest_export(storage)
-    return newest is not None and bool(cover.dumps) and newest.cover != cover.directories
+    return newest is not None and bool(cover.dumps) and not newest.has_dumps(cover.dumps)
 
 
 def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:

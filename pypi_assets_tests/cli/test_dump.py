@@ -20,7 +20,7 @@ def test_parquet_is_exported_once_and_then_named(
     commands.done("crawl", "full")
     assert unnamed(commands.refused("dump", "parquet"), "dump full") == []
     commands.done("dump", "full", "--shards", "1")
-    folder = f"{(commands.home / 'storage').as_uri()}/parquet/python_distribution_data"
+    folder = f"{(commands.home / 'storage').as_uri()}/parquet"
     exported = commands.json("dump", "parquet")
     assert exported.pop("bytes") > 1_000
     name = f"0-{index.serial}"
@@ -30,12 +30,17 @@ def test_parquet_is_exported_once_and_then_named(
         "published": True,
         "rows": 2,
         "cover": [name],
-        "files": f"{folder}/{name}/*.parquet",
+        "files": 1,
+        "changed_rows": 0,
+        "latest": f"{folder}/latest.json",
+        "views": None,
     }
     again = commands.done("dump", "parquet")
-    assert unnamed(again.stdout, name, 2, 1, f"{folder}/{name}/*.parquet") == []
+    assert unnamed(again.stdout, name, 2, 1, f"{folder}/latest.json") == []
     assert len(again.stdout.splitlines()) == 1
     assert again.stderr
+    assert unnamed(commands.done("dump", "parquet", "--views").stdout, f"{folder}/pypi.duckdb") == []
+    assert commands.json("dump", "parquet")["views"] == f"{folder}/pypi.duckdb"
     assert commands.json("dump", "parquet", "--force")["directory"] == f"{name}.2"
     assert commands.json("dump", "clean") == []
     monkeypatch.setenv("PYPI_ASSETS_PARQUET_EXPORTS_KEPT", "1")

@@ -55,7 +55,7 @@ RUNS: dict[str, list[list[str]]] = {
     "dump incremental": [[]],
     "dump redo": [["--shards", "1"]],
     "dump compact": [[]],
-    "dump parquet": [["--force"]],
+    "dump parquet": [["--force", "--views"]],
     "admin restore": [[]],
     "leveldb update": [["--force"]],
     "leveldb list": [[]],

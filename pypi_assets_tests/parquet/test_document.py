@@ -23,7 +23,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import files_glob
+from pypi_assets.parquet.export_manifest import export_path
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
@@ -83,7 +83,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
     for dataset in ("modules", "depgraph"):
         build_version(dataset, storage=storage, catalog=catalog)
     export = export_parquet(catalog, storage).export
-    glob = storage.local_path(files_glob(export.directory))
+    glob = storage.local_path(f"{export_path(export.directory)}/*/*.parquet")
     assert glob is not None
     with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
         assert modules.serial == depgraph.serial == export.serial
@@ -96,7 +96,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
                 {"normalized": project, **row} for project in projects for row in depgraph.project(project).results
             ],
             yaml=list(modules.module("yaml").results),
-            pandas_code_answers=run_pandas_code(glob.parent),
+            pandas_code_answers=run_pandas_code(glob.parents[1]),
             python_code_answers=run_python_code((folder / "storage").as_uri(), export.cover[0]),
         )
     catalog.close()

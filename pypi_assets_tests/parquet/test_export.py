@@ -19,19 +19,20 @@ from pypi_assets.dumps.dump_manifest import shard_of
 from pypi_assets.dumps.dump_writer import write_range
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.restore import restore_index
-from pypi_assets.parquet import export as export_module
-from pypi_assets.parquet import parquet_writer
+from pypi_assets.parquet import buckets, parquet_writer
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import (
     PARQUET_COLUMNS,
     Export,
     ParquetError,
     committed_exports,
+    export_path,
     file_path,
     manifest_path,
     newest_export,
     read_export,
 )
+from pypi_assets.parquet.latest import LATEST, encode_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.compaction import compact
 from pypi_assets_tests.demo_catalog import add_range
@@ -66,7 +67,7 @@ def drawn_rows(draw: st.DrawFn, file: tuple[str, str, str], serial: int) -> Row:
     history=histories(_FILES, drawn_rows, most=4),
     shards=st.sampled_from([1, 16]),
     group=st.integers(1, 3),
-    together=st.sampled_from([-1, 1, 3, 1_000]),
+    together=st.sampled_from([0, 1, 3, 1_000]),
 )
 def test_export_rows_equal_dump_rows_after_tombstones(
     tmp_path_factory: pytest.TempPathFactory,
@@ -84,7 +85,7 @@ def test_export_rows_equal_dump_rows_after_tombstones(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_writer, "ROW_GROUP_ROWS", group)
         patch.setattr(parquet_writer, "_BATCH_ROWS", group)
-        patch.setattr(export_module, "ROWS_OF_SEVERAL_SHARDS", together)
+        patch.setattr(buckets, "BUCKET_ROWS", together)
         restore_index(small.catalog, storage)
         export = export_parquet(small.catalog, storage).export
     found = rows_of(storage, export)
@@ -133,31 +134,31 @@ def test_export_has_null_for_columns_missing_from_a_dump(small: SmallCatalog, st
 
 def test_pandas_reads_the_folder(small: SmallCatalog, storage: Storage) -> None:
     export = export_parquet(small.catalog, storage).export
-    folder = storage.local_path(file_path(export.directory, "_MANIFEST.json"))
+    folder = storage.local_path(export_path(export.directory))
     assert folder is not None
-    frame = pd.read_parquet(folder.parent)
-    assert list(frame.columns) == list(PARQUET_COLUMNS)
+    frame = pd.read_parquet(folder)
+    assert list(frame.columns) == [*PARQUET_COLUMNS, "bucket"]
     assert len(frame) == 3
-    one = pd.read_parquet(folder.parent, filters=[("normalized", "==", "other")], columns=["filename", "modules"])
+    one = pd.read_parquet(folder, filters=[("normalized", "==", "other")], columns=["filename", "modules"])
     assert one.to_dict("list") == {"filename": ["other-2.tar.gz"], "modules": [None]}
 
 
-@pytest.mark.parametrize(("room", "files"), [(65_536, [0]), (2, [0, 13]), (1, [0, 2, 3]), (-1, list(range(16)))])
-def test_export_has_as_many_files_as_its_rows_fill(
-    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch, room: int, files: list[int]
+@pytest.mark.parametrize(("room", "files"), [(65_536, 1), (2, 2), (1, 4), (0, 16)])
+def test_export_has_as_many_buckets_as_its_rows_fill(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch, room: int, files: int
 ) -> None:
     before = rows_of(storage, export_parquet(small.catalog, storage).export)
-    monkeypatch.setattr(export_module, "ROWS_OF_SEVERAL_SHARDS", room)
+    monkeypatch.setattr(buckets, "BUCKET_ROWS", room)
     export = export_parquet(small.catalog, storage, force=True).export
-    assert [file.shard for file in export.files] == files
-    assert in_order(rows_of(storage, export)) == before
+    assert [file.shard for file in export.files] == list(range(files)) == list(range(export.buckets))
+    assert rows_of(storage, export) == before
     assert read_export(storage, export.directory) == export
 
 
 def test_large_shards_have_separate_files(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_module, "BYTES_OF_SEVERAL_SHARDS", 0)
+    monkeypatch.setattr(buckets, "BUCKET_BYTES", 0)
     assert len(export_parquet(small.catalog, storage).export.files) == 16
 
 
@@ -169,8 +170,7 @@ def test_export_needs_a_full_dump(small: SmallCatalog, tmp_path: Path) -> None:
 def test_error_without_pyarrow_names_the_package(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "pypi_assets.parquet.parquet_writer")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ParquetError, match=naming("pypi-assets[parquet]")):
         export_parquet(small.catalog, storage)
     monkeypatch.undo()
@@ -195,9 +195,9 @@ def test_corrupt_input_publishes_nothing(small: SmallCatalog, storage: Storage) 
 def test_corrupt_export_is_made_again_in_another_folder(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_module, "ROWS_OF_SEVERAL_SHARDS", -1)
+    monkeypatch.setattr(buckets, "BUCKET_ROWS", 0)
     export = export_parquet(small.catalog, storage).export
-    storage.delete(file_path(export.directory, export.files[3].name))
+    storage.delete(file_path(export.files[3].name))
     assert newest_export(storage) is None
     assert export_parquet(small.catalog, storage).export.directory == "0-100.2"
     storage.put(manifest_path("0-100.2"), b'{"format": 99}')
@@ -221,11 +221,12 @@ def test_restored_catalog_reuses_no_name(small: SmallCatalog, storage: Storage, 
     fresh.catalog.close()
 
 
-def test_compaction_exports_the_same_rows(small: SmallCatalog, storage: Storage) -> None:
+def test_compaction_is_nothing_new_and_has_the_same_rows(small: SmallCatalog, storage: Storage) -> None:
     ranges = [add_range(small, storage, start) for start in (100, 150)]
     before = rows_of(storage, export_parquet(small.catalog, storage).export)
     compact(small.catalog, storage, *ranges)
-    after = export_parquet(small.catalog, storage).export
+    assert export_parquet(small.catalog, storage).published is False
+    after = export_parquet(small.catalog, storage, force=True).export
     assert after.cover == ("0-100", "100-200")
     assert rows_of(storage, after) == before
 
@@ -257,7 +258,7 @@ def test_export_works_on_s3(small: SmallCatalog) -> None:
 
 
 def export_shards(catalog: Catalog, storage: Storage) -> None:
-    export_module.ROWS_OF_SEVERAL_SHARDS = -1
+    buckets.BUCKET_ROWS = 0
     export_parquet(catalog, storage)
 
 
@@ -265,19 +266,21 @@ def export_shards(catalog: Catalog, storage: Storage) -> None:
 @pytest.mark.parametrize(
     ("step", "reached", "committed"),
     [
-        (1, "before python_distribution_data0000.parquet", False),
-        (20, "after python_distribution_data0009.parquet", False),
-        (33, "before _MANIFEST.json", False),
-        (34, "after _MANIFEST.json", True),
+        (1, "before bucket=0000/rows.parquet", False),
+        (20, "after bucket=0009/rows.parquet", False),
+        (33, "before 0-100/_MANIFEST.json", False),
+        (34, "after 0-100/_MANIFEST.json", True),
+        (35, "before parquet/latest.json", True),
     ],
 )
 def test_kill_at_any_step_leaves_a_complete_export_or_none(
     small: SmallCatalog, storage: Storage, step: int, reached: str, committed: bool
 ) -> None:
     moment, _, path = run_and_kill(export_shards, small.catalog, storage, step).partition(" ")
-    assert f"{moment} {path.rpartition('/')[2]}" == reached
+    assert f"{moment} {'/'.join(path.split('/')[-2:])}" == reached
     assert committed_exports(storage) == (["0-100"] if committed else [])
     forget_leases(small.catalog)
     result = export_parquet(small.catalog, storage)
     assert (result.published, result.export.directory) == (not committed, "0-100" if committed else "0-100.2")
     assert len(rows_of(storage, result.export)) == 3
+    assert storage.get(LATEST) == encode_latest(result.export)

@@ -17,12 +17,12 @@ from pypi_assets.dumps.dump_manifest import read_manifest
 from pypi_assets.parquet import parquet_writer
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import (
-    FILE_NAME,
+    CHANGES_NAME,
     PARQUET_COLUMNS,
+    ROWS_NAME,
     committed_exports,
     export_path,
     file_path,
-    files_glob,
     manifest_path,
     read_export,
 )
@@ -42,8 +42,12 @@ def test_all_types_are_documented() -> None:
 def test_manifest_describes_the_export(small: SmallCatalog, storage: Storage) -> None:
     export = export_parquet(small.catalog, storage).export
     fields = json.loads(storage.get(manifest_path("0-100")))
-    assert (fields["format"], fields["columns_version"], fields["serial"], fields["rows"]) == (1, 1, 100, 3)
-    assert (fields["cover"], len(fields["files"])) == (["0-100"], 1)
+    assert (fields["format"], fields["columns_version"], fields["serial"], fields["rows"]) == (2, 1, 100, 3)
+    assert (fields["cover"], fields["buckets"], fields["bytes"]) == (["0-100"], 1, export.size)
+    [layer] = fields["layers"]
+    assert (layer["layer"], layer["live"], layer["held"]) == (0, 3, ["0-100"])
+    [file] = layer["files"]
+    assert (file["shard"], file["name"], file["rows"]) == (0, "0-100/bucket=0000/rows.parquet", 3)
     assert list(fields["columns"]) == [name for name in COLUMNS if name != "tombstone"]
     assert fields["columns"]["modules"] == {
         "type": "list<string>",
@@ -82,11 +86,12 @@ def test_exports_are_ordered_by_age(small: SmallCatalog, storage: Storage) -> No
     assert committed_exports(storage) == ["0-100", *(f"0-100.{attempt}" for attempt in range(2, 11)), "0-200"]
 
 
-def test_all_files_of_an_export_are_in_its_folder() -> None:
+def test_files_are_in_folders_of_exports() -> None:
     assert export_path("0-1350.2") == "parquet/python_distribution_data/0-1350.2"
     assert manifest_path("0-1350.2") == f"{export_path('0-1350.2')}/_MANIFEST.json"
-    assert file_path("0-1350.2", FILE_NAME.format(shard=7)).endswith("/0-1350.2/python_distribution_data0007.parquet")
-    assert files_glob("0-1350.2") == f"{export_path('0-1350.2')}/*.parquet"
+    rows, changes = (name.format(directory="0-1350.2", bucket=7) for name in (ROWS_NAME, CHANGES_NAME))
+    assert file_path(rows) == f"{export_path('0-1350.2')}/bucket=0007/rows.parquet"
+    assert file_path(changes) == f"{export_path('0-1350.2')}/changes/changes0007.parquet"
 
 
 def test_row_groups_are_bounded_by_rows_and_by_size(monkeypatch: pytest.MonkeyPatch) -> None:

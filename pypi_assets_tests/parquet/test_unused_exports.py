@@ -65,16 +65,16 @@ def test_exports_are_deleted_a_day_after_they_were_superseded(catalog: Catalog, 
 
 
 def test_remains_of_stopped_exports_are_deleted_after_a_day(catalog: Catalog, storage: Storage) -> None:
-    storage.put(file_path("0-100.5", "python_distribution_data0000.parquet"), b"left")
-    storage.put(file_path("not an export", "notes.txt"), b"mine")
+    storage.put(file_path("0-100.5/bucket=0000/rows.parquet"), b"left")
+    storage.put(file_path("not an export/notes.txt"), b"mine")
     assert cleaned(catalog, storage, 4, 23) == {}
     assert cleaned(catalog, storage, 4, 25) == {"0-100.5": DeletionReason.ABANDONED}
-    assert storage.exists(file_path("not an export", "notes.txt"))
+    assert storage.exists(file_path("not an export/notes.txt"))
 
 
 def test_files_of_a_running_export_stay(catalog: Catalog, storage: Storage) -> None:
     with lease(in_hours(catalog, -1), "publish parquet", ttl_s=48 * HOUR_S) as held:
-        storage.put(file_path("0-100.5", "python_distribution_data0000.parquet"), b"begun")
+        storage.put(file_path("0-100.5/bucket=0000/rows.parquet"), b"begun")
         assert cleaned(catalog, storage, 4, 25) == {}
         assert cleaned(catalog, storage, 4, 73) == {"0-100.5": DeletionReason.ABANDONED}
         with pytest.raises(LeaseTakenError):  # a writer that resumes then publishes nothing
@@ -95,6 +95,6 @@ def test_stopped_clean_up_leaves_no_partial_export(
         patch.setattr(Storage, "delete", killed)
         with pytest.raises(KeyboardInterrupt):
             cleaned(catalog, storage, 3, 25)
-    assert deleted[0] == file_path("0-100", "_MANIFEST.json")
+    assert deleted[0] == file_path("0-100/_MANIFEST.json")
     assert committed_exports(storage) == ["0-100.2", "0-100.3", "0-100.4"]
     assert cleaned(catalog, storage, 3, 25) == {"0-100": DeletionReason.ABANDONED}

@@ -8,9 +8,10 @@ from pypi_assets.catalog.publications.dump_columns import COLUMNS_VERSION
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import asset
 from pypi_assets.defs.reporting import count_log
-from pypi_assets.defs.resources import CatalogResource, StorageResource
+from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import FORMAT, PARQUET_COLUMNS, files_glob, manifest_path
+from pypi_assets.parquet.export_manifest import FORMAT, PARQUET_COLUMNS, manifest_path
+from pypi_assets.parquet.latest import LATEST
 
 _COLUMNS = {
     "dagster/column_schema": dg.TableSchema(
@@ -34,16 +35,24 @@ _COLUMNS = {
     code_version=f"{FORMAT}.{COLUMNS_VERSION}",
 )
 def parquet_export(
-    context: dg.AssetExecutionContext, catalog: CatalogResource, storage: StorageResource
+    context: dg.AssetExecutionContext,
+    settings: SettingsResource,
+    catalog: CatalogResource,
+    storage: StorageResource,
 ) -> dg.MaterializeResult[None]:
     """All files on the package index, one row each, as Parquet for DuckDB, pandas and others.
 
-    It needs the extra `parquet`, and is as of the end of the dumps. Each export has its own folder. If the dumps have
-    not changed, nothing is written.
+    It needs the extra `parquet`, and is as of the end of the dumps. An export adds the changes since the last one,
+    until they are many. If the dumps have not changed, nothing is written. All cores of the machine write the buckets.
     """
     started = time.monotonic()
     with expected_errors_as_failures():
-        result = export_parquet(catalog.get(), storage.get(), progress=count_log(context, "rows written"))
+        result = export_parquet(
+            catalog.get(),
+            storage.get(),
+            memory_bytes=settings.get().leveldb_memory_bytes,
+            progress=count_log(context, "rows written"),
+        )
     export = result.export
     return dg.MaterializeResult(
         data_version=dg.DataVersion(export.directory),
@@ -55,7 +64,8 @@ def parquet_export(
             "dumps": len(export.cover),
             "published": result.published,
             "seconds": round(time.monotonic() - started, 3),
-            "read_parquet": dg.MetadataValue.path(storage.get().uri(files_glob(export.directory))),
+            "changed_rows": export.changed_rows,
+            "latest": dg.MetadataValue.path(storage.get().uri(LATEST)),
             "manifest": dg.MetadataValue.path(storage.get().uri(manifest_path(export.directory))),
         },
     )
