@@ -1,6 +1,7 @@
 """The queries of docs/formats.md run over an export of real files, and give the answers of the catalog and LevelDB."""
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,14 +23,16 @@ from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.lookup.latest import open_latest
+from pypi_assets.parquet import appending
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import export_path
+from pypi_assets.parquet.views import VIEWS
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.served_index import ServedIndex, served_index
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 DOCUMENT = PAGE.partition("\n## Export to Parquet\n")[2].partition("\n## ")[0]
-VIEW, *QUESTIONS = re.findall(r"```sql\n(.*?)```", DOCUMENT, re.DOTALL)
+ATTACH, *QUESTIONS = re.findall(r"```sql\n(.*?)```", DOCUMENT, re.DOTALL)
+OF_PANDAS = DOCUMENT.partition("\n### Query with pandas\n")[2].partition("\n### ")[0]
 
 Row = dict[str, Any]
 
@@ -42,7 +45,7 @@ class Answers:
     files: list[Any]
     distributions: list[Row]
     yaml: list[Row]
-    pandas_code_answers: tuple[int, int]
+    pandas_code_answers: tuple[int, list[str]]
     python_code_answers: tuple[int, list[str]]
 
 
@@ -75,6 +78,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
         fill(index)
         crawl_full(index.crawler(catalog))
         full_dump(catalog, storage, 16)
+        export_parquet(catalog, storage, views=True)
         index.history.remove_project("gone")
         index.wheel("PyYAML", "6.1", files={"yaml/__init__.py": ""}, requires_python=">=3.9")
         index.history.yank("ruamel.yaml", "1.0")
@@ -82,29 +86,32 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
         assert len(list(write_missing_ranges(catalog, storage))) == 1
     for dataset in ("modules", "depgraph"):
         build_version(dataset, storage=storage, catalog=catalog)
-    export = export_parquet(catalog, storage).export
-    glob = storage.local_path(f"{export_path(export.directory)}/*/*.parquet")
-    assert glob is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(appending, "CHANGES_SHARE", 1)
+        export = export_parquet(catalog, storage).export
+    assert [layer.number for layer in export.layers] == [0, 1]
+    database = storage.local_path(VIEWS)
+    assert database is not None
     with open_latest("modules", storage) as modules, open_latest("depgraph", storage) as depgraph:
         assert modules.serial == depgraph.serial == export.serial
         files = list(live_files(catalog))
         projects = sorted({canonicalize_name(file.project) for file in files})
         yield Answers(
-            by_sql=answered(glob),
+            by_sql=answered(database),
             files=files,
             distributions=[
                 {"normalized": project, **row} for project in projects for row in depgraph.project(project).results
             ],
             yaml=list(modules.module("yaml").results),
-            pandas_code_answers=run_pandas_code(glob.parents[1]),
+            pandas_code_answers=run_pandas_code(folder / "storage"),
             python_code_answers=run_python_code((folder / "storage").as_uri(), export.cover[0]),
         )
     catalog.close()
 
 
-def answered(glob: Path) -> list[list[Row]]:
+def answered(database: Path) -> list[list[Row]]:
     with duckdb.connect() as connection:
-        connection.execute(re.sub(r"read_parquet\(\s*'[^']*'\s*\)", f"read_parquet('{glob}')", VIEW))
+        connection.execute(re.sub(r"'[^']*pypi.duckdb'", f"'{database}'", ATTACH))
         found = []
         for question in QUESTIONS:
             cursor = connection.execute(question)
@@ -113,12 +120,14 @@ def answered(glob: Path) -> list[list[Row]]:
         return found
 
 
-def run_pandas_code(folder: Path) -> tuple[int, int]:
-    """Return the numbers of rows that the document's Python example reads."""
-    [code] = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+def run_pandas_code(storage: Path) -> tuple[int, list[str]]:
+    """Return the number of rows, and the filenames, that the document's examples with pandas read."""
     names: dict[str, Any] = {}
-    exec(re.sub(r'folder = ".*"', f"folder = {str(folder)!r}", code), names)
-    return len(names["sizes"]), len(names["one"])
+    for code in re.findall(r"```python\n(.*?)```", OF_PANDAS, re.DOTALL):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # DuckDB's of pandas
+            exec(code.replace('"/srv/pypi-assets', f'"{storage}'), names)
+    return len(names["one"]), sorted(names["sizes"]["filename"])
 
 
 def run_python_code(uri: str, full_dump: str) -> tuple[int, list[str]]:
@@ -210,4 +219,4 @@ def test_query_for_releases_on_other_pythons(answers: Answers) -> None:
 
 
 def test_pandas_is_used_as_documented(answers: Answers) -> None:
-    assert answers.pandas_code_answers == (len(answers.files), 4)
+    assert answers.pandas_code_answers == (4, sorted(file.filename for file in answers.files))
