@@ -21,12 +21,11 @@ from pypi_assets.questions.names import (
     ExactProjectName,
     version_of,
 )
-from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.question import Accepts, CombinationError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 if TYPE_CHECKING:
     from pypi_assets.resolve.questions import ResolutionQuestion as Resolution
-    from pypi_assets.resolve.targets import Target
 
 MOST_SOLVING_S = 600
 """The longest time that an answer may spend on resolutions."""
@@ -60,14 +59,14 @@ SOLVING = ("solve", "seconds", "python", "platform", "semantics", "unknown")
 Solver = Callable[[Snapshot, BreaksParameters, Version], Solvable]
 
 
-def resolutions_of(given: BreaksParameters, version: Version, target: "Target") -> "tuple[Resolution, Resolution]":
+def resolutions_of(given: BreaksParameters, version: Version) -> "tuple[Resolution, Resolution]":
     """Return the two questions to resolve for each project: constrained to this version, and unconstrained."""
     from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, Unknown
     from pypi_assets.resolve.solutions import with_version
+    from pypi_assets.resolve.targets import target
 
-    without = ResolutionQuestion(
-        (), target.environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown)
-    )
+    environment = target(given.python, given.platform).environment
+    without = ResolutionQuestion((), environment, semantics=Semantics(given.semantics), unknown=Unknown(given.unknown))
     return with_version(without, given.project, version), without
 
 
@@ -75,9 +74,8 @@ def solvable_here(snapshot: Snapshot, given: BreaksParameters, version: Version)
     """Return a function that judges projects by resolving them in this process."""
     from pypi_assets.lookup.release_impact import Verdict
     from pypi_assets.resolve.solutions import Allowance, verdict_on
-    from pypi_assets.resolve.targets import target
 
-    with_it, without = resolutions_of(given, version, target(given.python, given.platform))
+    with_it, without = resolutions_of(given, version)
     index, allowance = snapshot.release_index(), Allowance(given.seconds)
 
     def solvable(project: str, newest: str) -> Verdict | None:
@@ -92,7 +90,7 @@ def breaks_by(solver: Solver, snapshot: Snapshot, given: BreaksParameters, after
     version = parse_version(given.version)
     snapshot.require_answered(given.project)
     if given.solve and not is_release(version, (one for one, _ in snapshot.versions(given.project))):
-        raise ParameterError("version", given.version, f"a live release of {given.project} with solve")
+        raise CombinationError("version", given.version, f"a live release of {given.project} with solve")
 
     found = search(
         snapshot,

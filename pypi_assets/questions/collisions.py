@@ -12,7 +12,7 @@ from typing import Annotated, TypedDict
 
 from packaging.requirements import Requirement
 
-from pypi_assets.locks.environments import EnvironmentNameError, named_environment
+from pypi_assets.locks.environments import named_environment
 from pypi_assets.locks.lock_content import LockError, checked_version
 from pypi_assets.locks.pins import Lock, Pin, merged
 from pypi_assets.questions.locks import LockedAnswer, LockedPins, PinnedRelease
@@ -107,10 +107,7 @@ def of_pins(snapshot: Snapshot, given: CollisionsParameters, _after: After = Non
     If these distributions are installed together, the last one overwrites the modules of the others. `pip` is the
     distribution that pip installs last.
     """
-    try:
-        environment = named_environment(given.python, given.platform)
-    except EnvironmentNameError as error:
-        raise ParameterError("platform", given.platform, PLATFORM.text, str(error)) from None
+    environment = named_environment(given.python, given.platform)
     pins, remarks = merged(_pin(text, number) for number, text in enumerate(given.pins, 1))
     answer = LockedPins(Lock("pins", pins, remarks), environment).answer(snapshot)
     return snapshot.collected("depgraph", CollisionsResult, [as_result(answer, given.python, given.platform)])

@@ -6,7 +6,7 @@ from typing import Annotated
 from pypi_assets.lookup.depgraph_reader import Dependent, TransitiveDependent
 from pypi_assets.lookup.requirement_filters import parse_version
 from pypi_assets.questions.names import Depth, Prefix, ProjectNameOrPrefix, version_of
-from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.question import Accepts, CombinationError, Parameters, question
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
 
 _COLUMNS = ("normalized", "always", "marker", "extra")
@@ -42,11 +42,11 @@ _TOGETHER = (
 
 def _check(given: DependentsParameters) -> None:
     if given.depth is not None and not given.transitive:
-        raise ParameterError("depth", given.depth, "empty without transitive")
+        raise CombinationError("depth", given.depth, "empty without transitive")
     for one, other in _TOGETHER:
         value = getattr(given, one)
         if value and getattr(given, other):
-            raise ParameterError(one, value, f"{'false' if value is True else 'empty'} with {other}")
+            raise CombinationError(one, value, f"{'false' if value is True else 'empty'} with {other}")
 
 
 def _columns(given: DependentsParameters) -> tuple[str, ...]:

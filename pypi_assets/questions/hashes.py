@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pypi_assets.leveldbs.versions.leveldb_manifest import file_sha256
 from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult, parse_sha256_prefix
 from pypi_assets.questions.names import Prefix, Sha256
-from pypi_assets.questions.question import Accepts, Batch, ParameterError, Parameters, question
+from pypi_assets.questions.question import Accepts, Batch, CombinationError, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 _DIGITS = 64
@@ -27,7 +27,7 @@ class HashParameters(Parameters):
 
 def _check(given: HashParameters) -> None:
     if given.all and given.prefix:
-        raise ParameterError("all", True, "false with prefix")
+        raise CombinationError("all", True, "false with prefix")
     if not given.prefix and len(given.sha256) != _DIGITS:
         raise ParameterError("sha256", given.sha256, f"a SHA-256 of {_DIGITS} hex digits")
 

@@ -10,7 +10,7 @@ from pypi_assets.lookup.release_impact import Impact
 from pypi_assets.lookup.release_impact import impact as search
 from pypi_assets.lookup.requirement_filters import parse_version
 from pypi_assets.questions.names import Depth, ExactProjectName, version_of
-from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.question import Accepts, CombinationError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 COLUMNS = ("depth", "required", "normalized", "version", "condition", "requirements")
@@ -49,9 +49,9 @@ def project_and_version(text: str) -> Mapping[str, Any]:
 
 
 def check_depth(given: ProjectVersion) -> None:
-    """Raise ParameterError if a depth is given without `transitive`."""
+    """Raise CombinationError if a depth is given without `transitive`."""
     if given.depth is not None and not given.transitive:
-        raise ParameterError("depth", given.depth, "empty without transitive")
+        raise CombinationError("depth", given.depth, "empty without transitive")
 
 
 def unknown_project(snapshot: Snapshot, given: ProjectVersion) -> Iterator[str]:

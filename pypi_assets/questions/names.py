@@ -49,7 +49,8 @@ PLATFORM = Accepts(
     pattern=(
         r"^(linux|macos|windows|(linux|musllinux)-(x86_64|aarch64)|macos-(arm64|x86_64)|windows-(x86_64|arm64)|win32"
         r"|win_amd64|win_arm64|(manylinux|musllinux)_[0-9]{1,3}_[0-9]{1,3}_[a-z0-9_]{1,40}"
-        r"|macosx_1[0-9]_[0-9]{1,2}_(arm64|x86_64))$"
+        r"|(manylinux1|manylinux2010|manylinux2014|linux)_[a-z0-9_]{1,40}"
+        r"|macosx_[1-9][0-9]_[0-9]{1,2}_(arm64|x86_64))$"
     ),
 )
 Depth = Annotated[int | None, Accepts(text="with transitive: the greatest depth to follow", ge=1, le=1_000)]

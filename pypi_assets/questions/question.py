@@ -54,6 +54,10 @@ class ParameterError(ExpectedError):
         self.name, self.value, self.accepts = name, value, accepts
 
 
+class CombinationError(ParameterError):
+    """A parameter has a value that is valid by itself, but not with another parameter, or not at this serial."""
+
+
 AnyParameters = TypeVar("AnyParameters", bound=Parameters)
 
 

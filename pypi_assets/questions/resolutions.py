@@ -7,9 +7,8 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
-from pypi_assets.locks.environments import EnvironmentNameError
 from pypi_assets.questions.names import DEFAULT_PLATFORM, DEFAULT_PYTHON, PLATFORM, PYTHON
-from pypi_assets.questions.question import Accepts, ParameterError, Parameters, question
+from pypi_assets.questions.question import Accepts, CombinationError, ParameterError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 from pypi_assets.resolve.formats.json_answer import ResolutionResult
 
@@ -75,10 +74,7 @@ def resolution(
     from pypi_assets.resolve.universal import UnsolvableTargetError, resolve_for
 
     ends = monotonic() + seconds
-    try:
-        environment = target(given.python, given.platform)
-    except EnvironmentNameError as error:
-        raise ParameterError("platform", given.platform, PLATFORM.text, str(error)) from None
+    environment = target(given.python, given.platform)
     asked = ResolutionQuestion(
         requirements=_parsed(given.requirements, "requirements", ends),
         constraints=_parsed(given.constraints, "constraints", ends),
@@ -120,7 +116,7 @@ def resolved_by(
         moment = snapshot.moment()
         if moment is None:
             text = "the time of this serial is unknown, so a cooldown cannot count back from it"
-            raise ParameterError("cooldown_hours", given.cooldown_hours, "0 at this serial", text)
+            raise CombinationError("cooldown_hours", given.cooldown_hours, "0 at this serial", text)
         before = moment - timedelta(hours=given.cooldown_hours)
     work = partial(resolution, given, before)
     if resolver is None:

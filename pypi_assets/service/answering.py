@@ -13,7 +13,6 @@ from typing import Any
 
 from packaging.version import Version
 
-from pypi_assets.locks.environments import EnvironmentNameError
 from pypi_assets.lookup.project_answers import ProjectFacts, known_facts
 from pypi_assets.lookup.published_sets import OpenSet
 from pypi_assets.lookup.release_impact import Solvable, Verdict
@@ -25,9 +24,8 @@ from pypi_assets.questions.snapshot import Snapshot
 from pypi_assets.resolve.formats.json_answer import ResolutionResult
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.solutions import Allowance, verdict_on
-from pypi_assets.resolve.targets import target
 from pypi_assets.service.pins import Pinned
-from pypi_assets.service.problems import ProblemError, bad_parameter, conflict, not_found, unavailable
+from pypi_assets.service.problems import ProblemError, conflict, not_found, unavailable
 from pypi_assets.service.resolver import Job
 from pypi_assets.service.responses import Lasting, WholeAnswer
 from pypi_assets.service.service import Service
@@ -154,12 +152,8 @@ class JobResolver:
         return found
 
     def __call__(self, _snapshot: Snapshot, given: BreaksParameters, version: Version) -> Solvable:
-        """Return a function that judges projects with this version. Raises ProblemError for an unknown platform."""
-        try:
-            environment = target(given.python, given.platform)
-        except EnvironmentNameError as error:
-            raise bad_parameter("platform", str(error)) from None
-        with_it, without = resolutions_of(given, version, environment)
+        """Return a function that judges projects with this version."""
+        with_it, without = resolutions_of(given, version)
         most = self.service.settings.service_timeout_s / 2  # at a serial, nothing is sent before the answer is complete
         allowance = Allowance(given.seconds if self.pinned is None else min(given.seconds, most))
 

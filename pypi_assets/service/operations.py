@@ -26,6 +26,7 @@ from pypi_assets.service.parameters import (
     OperationParameters,
     convert_parameters,
     query_fields,
+    wrong_value,
 )
 from pypi_assets.service.pins import GONE, Pinned, answer_at, parse_pin
 from pypi_assets.service.problems import ProblemError, bad_parameter, unavailable
@@ -137,7 +138,7 @@ async def read_body(scope: Scope, receive: Receive, kind: Any) -> Any:
                 parameter="body",
                 accepts=f"at most {int(match[1]):,} items",
             ) from None
-        raise bad_parameter("body", f"the body is invalid: {error}") from None
+        raise wrong_value(kind, str(error), "body") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise bad_parameter("body", f"the body is not JSON: {error}") from None
 

@@ -92,7 +92,7 @@ def convert_parameters(
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _wrong_parameter(kind, str(error)) from None
+        raise wrong_value(kind, str(error), "query") from None
 
 
 def query_fields(query: str) -> list[tuple[str, str]]:
@@ -116,16 +116,20 @@ def accepted(kind: type[msgspec.Struct], name: str) -> str:
     return next((str(one["description"]) for one in either if "description" in one), "")
 
 
-def _wrong_parameter(kind: type[OperationParameters], text: str) -> ProblemError:
+def wrong_value(kind: type[msgspec.Struct], text: str, source: str) -> ProblemError:
+    """Return the problem of a query or a body that msgspec describes by `text`. It names the field of `kind`.
+
+    It names the `source` if the problem is not about one field.
+    """
     if unknown := _UNKNOWN.fullmatch(text):
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(kind)) or "none"
         return bad_parameter(unknown[1][:100], f"there is no parameter {unknown[1]!r:.200}", f"one of: {known}")
     if missing := _MISSING.fullmatch(text):
         return bad_parameter(missing[1], f"{missing[1]} is missing", accepted(kind, missing[1]) or None)
     match = _WRONG.fullmatch(text)
-    reason, name = (match[1], match[2]) if match else (text, None)
-    if name is None:
-        return ProblemError(400, "bad-parameter", text)
+    reason, name = (match[1], (match[2] or "").partition("[")[0]) if match else (text, "")
+    if not name:
+        return bad_parameter(source, f"the {source} is invalid: {text}")
     if reason.startswith("Expected `str` matching regex"):
         reason = "The value is not accepted"  # the description follows; a pattern is not for people
     return bad_parameter(name, f"{name}: {reason[0].lower()}{reason[1:]}", accepted(kind, name) or None)

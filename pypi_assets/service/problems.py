@@ -15,7 +15,7 @@ from pypi_assets.errors import ExpectedError, NotAnsweredError
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError, NotBuiltYetError
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.lookup.hints import Hint
-from pypi_assets.questions.question import ParameterError
+from pypi_assets.questions.question import CombinationError, ParameterError
 from pypi_assets.service.responses import Lasting, WholeAnswer, to_json
 from pypi_assets.storage.store import StorageError
 
@@ -142,6 +142,8 @@ def problem_of(error: Exception) -> ProblemError | None:
             return error
         case LookupNameError():
             return ProblemError(400, "bad-parameter", str(error))
+        case CombinationError():
+            return conflict(error.name, str(error), error.accepts)
         case ParameterError():
             return bad_parameter(error.name, str(error), error.accepts)
         case NotAnsweredError():

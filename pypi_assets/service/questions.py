@@ -19,7 +19,6 @@ from pypi_assets.questions.paging import PageCursor, digest_of, page_of
 from pypi_assets.questions.published_snapshot import PublishedSnapshot
 from pypi_assets.questions.question import (
     Batch,
-    ParameterError,
     Question,
     all_questions,
     find_question,
@@ -128,11 +127,8 @@ class _AskedQuestion:
         given = call.body if question.has_body else call.parameters
         is_streamed = self._has_pages and wants_lines(given, call.headers)
         values = [getattr(given, name) for name in self._names]
-        try:
-            asked = question.parameters(*values)  # the limits were checked when the request was parsed
-            question.check(asked)
-        except ParameterError as error:
-            raise _conflicting(error) from None
+        asked = question.parameters(*values)  # the limits were checked when the request was parsed
+        question.check(asked)
         long_by = question.long_by(asked)
         if long_by and not is_streamed:
             detail = "a search of the whole index is only available as JSON lines"
@@ -157,8 +153,6 @@ class _AskedQuestion:
                     _require_same(cursor, named)  # it may have changed in the meantime
                 else:
                     found = answer(snapshot, asked, after)
-        except ParameterError as error:
-            raise _conflicting(error) from None
         except OtherSnapshotError as error:
             raise _elsewhere(error, call) from None
         if is_streamed:
@@ -318,11 +312,6 @@ def _whole(found: Found[Any]) -> dict[str, Any]:
 def _of_another_serial() -> ProblemError:
     """Return the problem of a cursor whose answer is no longer available."""
     return conflict("cursor", "the cursor belongs to another serial or epoch")
-
-
-def _conflicting(error: ParameterError) -> ProblemError:
-    """Return the problem of parameters that cannot be combined."""
-    return conflict(error.name, str(error), error.accepts)
 
 
 def _elsewhere(error: OtherSnapshotError, call: Call[Any]) -> ProblemError:

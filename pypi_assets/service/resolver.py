@@ -76,6 +76,7 @@ class _Failure(NamedTuple):
     detail: str
     headers: tuple[tuple[str, str], ...] = ()
     parameter: str | None = None
+    accepts: str | None = None
 
 
 class ResolverProcess:
@@ -109,7 +110,7 @@ class ResolverProcess:
                 self._end()
                 raise unavailable("the resolver process has ended and is restarting") from None
         if isinstance(found, _Failure):
-            raise ProblemError(found.status, found.kind, found.detail, parameter=found.parameter, headers=found.headers)
+            raise ProblemError(**found._asdict())
         return found
 
     def close(self) -> None:
@@ -213,4 +214,5 @@ class _Resolving:
 
 def _failure(error: ProblemError) -> _Failure:
     problem = error.problem
-    return _Failure(problem.status, problem.type.partition("#")[2], problem.detail, error.headers, problem.parameter)
+    kind = problem.type.partition("#")[2]
+    return _Failure(problem.status, kind, problem.detail, error.headers, problem.parameter, problem.accepts)

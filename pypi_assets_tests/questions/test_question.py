@@ -6,8 +6,12 @@ from typing import Any, get_origin
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pypi_assets.cli import cli
+from pypi_assets.locks.environments import named_environment
+from pypi_assets.questions.names import PLATFORM, PYTHON
 from pypi_assets.questions.question import Parameter, ParameterError, Question, all_questions
 from pypi_assets.service.questions import operation
 from pypi_assets_tests.service.published import Client
@@ -108,7 +112,7 @@ def test_body_values_beyond_the_limits_are_rejected_equally(client: Client, subt
                     assert caught.value.name == parameter.name
                     answer = client.post(question.path or "", {**needed, parameter.name: value})
                     assert answer.status_code in {400, 413}
-                    assert answer.json()["parameter"] == "body"
+                    assert answer.json()["parameter"] == ("body" if answer.status_code == 413 else parameter.name)
     assert tried > 40
 
 
@@ -131,3 +135,15 @@ def test_undeclared_parameter_is_rejected() -> None:
     assert [parameter.default for parameter in question.takes] == [MISSING, False, False]
     with pytest.raises(TypeError):
         question.given(module="yaml", colour="red")
+
+
+@given(st.from_regex(str(PYTHON.pattern), fullmatch=True), st.from_regex(str(PLATFORM.pattern), fullmatch=True))
+def test_each_accepted_platform_is_an_environment(python: str, platform: str) -> None:
+    assert named_environment(python.strip(), platform.strip()).platforms
+
+
+def test_common_wheel_tags_are_accepted_platforms() -> None:
+    for tag in ("manylinux2014_x86_64", "manylinux1_i686", "linux_armv7l", "macosx_26_0_arm64", "macosx_11_0_x86_64"):
+        assert re.fullmatch(str(PLATFORM.pattern), tag), tag
+    for tag in ("amiga", "macosx_9_0_x86_64", "manylinux3_x86_64", "linux_"):
+        assert not re.fullmatch(str(PLATFORM.pattern), tag), tag

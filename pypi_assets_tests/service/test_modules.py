@@ -106,7 +106,7 @@ def test_too_many_or_too_long_imports_are_a_problem(client: Client):
     assert (response.status_code, response.json()["type"]) == (413, "/docs#too-large")
     assert (response.json()["parameter"], response.json()["accepts"]) == ("body", "at most 5,000 items")
     assert client.post("/v1/owners?limit=21", {"imports": ["a"]}).json()["parameter"] == "limit"
-    assert client.post("/v1/owners", {"imports": ["a" * 1_001]}).json()["parameter"] == "body"
+    assert client.post("/v1/owners", {"imports": ["a" * 1_001]}).json()["parameter"] == "imports"
     assert client.get("/v1/owners/yaml?limit=0").json()["parameter"] == "limit"
     assert client.get("/v1/owners/" + "a" * 1_001).json()["parameter"] == "name"
 
@@ -176,7 +176,7 @@ def test_catalog_pages_are_bound_to_one_epoch(changing: Published):
 
 def test_invalid_or_too_many_hashes_are_problems(client: Client):
     assert client.get("/v1/hashes/xyz").json()["parameter"] == "sha256"
-    assert client.post("/v1/hashes", {"hashes": ["xyz"]}).json()["parameter"] == "body"
+    assert client.post("/v1/hashes", {"hashes": ["xyz"]}).json()["parameter"] == "hashes"
     assert client.post("/v1/hashes", {"hashes": ["0" * 64] * 1_001}).status_code == 413
     assert client.post("/v1/hashes", {"hashes": [], "more": 1}).status_code == 400
     assert client.get("/v1/hashes").status_code == 405

@@ -14,6 +14,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.errors import NotAnsweredError
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, NotBuiltYetError
 from pypi_assets.lookup.answers import LookupNameError
+from pypi_assets.questions.names import PLATFORM
 from pypi_assets.service.app import create_app
 from pypi_assets.service.parameters import OperationParameters, convert_parameters, query_fields
 from pypi_assets.service.problems import (
@@ -264,3 +265,30 @@ def test_running_application_limits_garbage_collection(published: Published):
         finally:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
+
+
+def test_unknown_platform_is_one_problem_in_queries_and_bodies(client: Client) -> None:
+    breaks = "/v1/projects/PyYAML/breaks?version=6.0&solve=1&format=ndjson&platform=amiga"
+    answers = [
+        client.get(breaks),
+        client.post("/v1/resolve", {"requirements": ["demo"], "platform": "amiga"}),
+        client.post("/v1/collisions", {"pins": ["demo==1.0"], "platform": "amiga"}),
+    ]
+    assert {answer.status_code for answer in answers} == {400}
+    [problem] = {tuple(one.json()[name] for name in ("type", "parameter", "detail")) for one in answers}
+    assert problem[:2] == ("/docs#bad-parameter", "platform")
+    assert all(PLATFORM.text in answer.json()["accepts"] for answer in answers)
+
+
+def test_value_is_a_bad_parameter_or_a_conflict(client: Client, subtests: pytest.Subtests) -> None:
+    for path, status, kind, parameter in (
+        ("/v1/hashes/ab", 400, "bad-parameter", "sha256"),
+        ("/v1/hashes/ab?prefix=1&all=1", 409, "conflict", "all"),
+        ("/v1/projects/PyYAML/impact?depth=1", 409, "conflict", "depth"),
+        ("/v1/projects/PyYAML/breaks?version=77&solve=1&format=ndjson", 409, "conflict", "version"),
+        ("/v1/projects/PyYAML/dependents?version=1&excludes=2", 409, "conflict", "excludes"),
+    ):
+        with subtests.test(path=path):
+            document = client.get(path).json()
+            found = document["status"], document["type"], document["parameter"]
+            assert found == (status, f"/docs#{kind}", parameter)
