@@ -1,14 +1,17 @@
-"""Measure the cost of a Parquet export compared with reading the dumps, its size, and the speed of queries.
+"""Measure the cost of a Parquet export compared with reading the dumps, of appending to it, and the speed of queries.
 
     python -m benchmarks.parquet_export [--rows 200000 1000000] [--ranges 10] [--changed 1000]
 
 Exports generated full dumps of `--rows` rows in 256 shards, each followed by some ranges of changed rows, to a local
-folder. The baseline reads the rows of the same dumps and discards them. Each runs in a new process; rates are per
-second of processor time, and memory is the peak of the process. Then DuckDB answers the questions of docs/formats.md,
-by the clock, with all files in the system's cache.
+folder. The baseline reads the rows of the same dumps and discards them. Then one more range is appended, and the same
+rows are exported from scratch; both exports must have the same rows. Each runs in a new process; rates are per
+second of processor time of all processes, and memory is the peak of the largest. Then DuckDB answers the questions of
+docs/formats.md by the views on the appended export and on the one from scratch, by the clock, with all files in the
+system's cache.
 """
 
 import argparse
+import functools
 import multiprocessing
 import re
 import resource
@@ -28,7 +31,8 @@ from pypi_assets.dumps.dump_manifest import committed_directories, read_manifest
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import export_path, newest_export
+from pypi_assets.parquet.export_manifest import newest_export
+from pypi_assets.parquet.views import VIEWS, write_views
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.small_catalog import small_catalog
 
@@ -51,10 +55,13 @@ class Cost:
 
 
 def write_dumps(folder: Path, rows: int, ranges: int, changed: int) -> None:
+    """Write a full dump and ranges. Those that exist stay."""
     storage = open_storage(folder.as_uri())
     projects = list(generate_projects(rows))
-    write_full_dump(storage, projects)
-    for number in range(ranges):
+    written = len(committed_directories(storage))
+    if not written:
+        write_full_dump(storage, projects)
+    for number in range(max(0, written - 1), ranges):
         serials = SerialRange(SERIAL + number * RANGE_SERIALS, SERIAL + (number + 1) * RANGE_SERIALS)
         write_range_dump(storage, changed_rows(projects, changed, serials.end), serials, sequence=number + 2)
 
@@ -62,31 +69,33 @@ def write_dumps(folder: Path, rows: int, ranges: int, changed: int) -> None:
 def read_dumps(folder: Path) -> Cost:
     storage = open_storage(folder.as_uri())
     directories = committed_directories(storage)
-    started = time.process_time()
+    started = _processor_s()
     rows = sum(1 for directory in directories for _ in iter_dump(storage, directory))
     size = sum(read_manifest(storage, directory).size for directory in directories)
     return _cost(rows, size, started)
 
 
-def export(folder: Path) -> Cost:
+def export(folder: Path, *, force: bool = False) -> tuple[Cost, int]:
+    """Export, and also return the number of layers."""
     storage = open_storage(folder.as_uri())
-    catalog = small_catalog(folder).catalog
+    catalog = small_catalog(Path(tempfile.mkdtemp(dir=folder))).catalog
     restore_index(catalog, storage)
     assert len(cover(catalog).dumps) == len(committed_directories(storage))
-    started = time.process_time()
-    made = export_parquet(catalog, storage).export
-    return _cost(made.rows, made.size, started)
+    started = _processor_s()
+    made = export_parquet(catalog, storage, force=force).export
+    size = sum(file.size for file in made.files if file.name.startswith(made.directory))
+    return _cost(made.rows, size, started), len(made.layers)
 
 
 def query(storage: Storage) -> list[tuple[int, float]]:
     """Return for each question the number of rows of its answer, and the seconds of its second run."""
     newest = newest_export(storage)
     assert newest is not None
-    view, *questions = re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    write_views(storage, newest)
+    attach, *questions = re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
     took = []
-    files = storage.local_path(f"{export_path(newest.directory)}/*/*.parquet")
     with duckdb.connect() as connection:
-        connection.execute(re.sub(r"read_parquet\(\s*'[^']*'\s*\)", f"read_parquet('{files}')", view))
+        connection.execute(re.sub(r"'[^']*pypi.duckdb'", f"'{storage.local_path(VIEWS)}'", attach))
         for question in questions:
             connection.execute(question).fetchall()
             started = time.monotonic()
@@ -94,9 +103,19 @@ def query(storage: Storage) -> list[tuple[int, float]]:
     return took
 
 
+def query_folder(folder: Path) -> list[tuple[int, float]]:
+    return query(open_storage(folder.as_uri()))
+
+
+def _processor_s() -> float:
+    """Return the processor time of this process and of those that it has ended, in seconds."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 def _cost(rows: int, size: int, started: float) -> Cost:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Cost(rows, size, time.process_time() - started, peak)
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return Cost(rows, size, _processor_s() - started, max(one.ru_maxrss for one in used) * 1024)
 
 
 def alone(work: Callable[..., Any], *arguments: object) -> Any:
@@ -116,13 +135,26 @@ def main() -> None:
             folder = Path(name)
             alone(write_dumps, folder, rows, options.ranges, options.changed)
             read = alone(read_dumps, folder)
-            made = alone(export, folder)
+            made, _ = alone(export, folder)
             print(read.line("dumps read"))
             print(made.line("exported as Parquet"))
             ratio = (made.processor_s / made.rows) / (read.processor_s / read.rows)
             print(f"{ratio:.1f} times the time of reading alone, {made.size / read.size:.2f} of the bytes")
-            for number, (answers, seconds) in enumerate(query(open_storage(folder.as_uri())), start=1):
-                print(f"question {number}: {answers:,} rows in {seconds:.2f} s")
+            alone(write_dumps, folder, rows, options.ranges + 1, options.changed)
+            appended, layers = alone(export, folder)
+            answers = alone(query_folder, folder)
+            forced, _ = alone(functools.partial(export, force=True), folder)
+            assert appended.rows == forced.rows
+            print(forced.line("from scratch"))
+            print(
+                f"a range of {options.changed:,} rows appended in {appended.processor_s:.2f} s,"
+                f" {appended.size / 1e6:.2f} MB, {appended.processor_s / forced.processor_s:.3f} of the time from"
+                f" scratch ({layers} layers)"
+            )
+            again = alone(query_folder, folder)
+            for number, ((count, seconds), (same, alone_s)) in enumerate(zip(answers, again, strict=True), start=1):
+                assert count == same
+                print(f"question {number}: {count:,} rows in {seconds:.2f} s, from scratch {alone_s:.2f} s")
 
 
 if __name__ == "__main__":
