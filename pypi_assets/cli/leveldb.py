@@ -47,14 +47,19 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
     from pypi_assets.components import storage_from
     from pypi_assets.leveldbs.format.leveldb_errors import NotBuiltYetError
     from pypi_assets.leveldbs.versions.publish import build_version
+    from pypi_assets.leveldbs.versions.shared_reading import SharedReading
     from pypi_assets.settings import load_settings
 
     settings = load_settings()
     results: list[BuildResult] = []
-    with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
+    with (
+        existing_catalog(settings) as catalog,
+        terminal.progress_shown() as report,
+        SharedReading([dataset] if dataset else DATASETS) as shared,
+    ):
         storage = storage_from(settings, catalog)
         version = None  # versions that are built together get the same number
-        for name in [dataset] if dataset else DATASETS:
+        for name in shared.names:
             try:
                 result = build_version(
                     name,
@@ -67,6 +72,7 @@ def leveldb_update_command(dataset: str | None, from_scratch: bool, force: bool,
                     memory_bytes=settings.leveldb_memory_bytes,
                     work_dir=settings.leveldbs_dir,
                     progress=partial(_report_rows, report, name),
+                    shared=shared,
                 )
             except NotBuiltYetError as error:
                 if dataset:

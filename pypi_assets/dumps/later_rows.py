@@ -1,7 +1,7 @@
-"""The rows of a cover at its end: a full dump's rows, replaced by the newest rows of the ranges after it.
+"""The newest row of each file in several range dumps, and the rows of a cover at its end.
 
-Each shard of the full dump is read once, in order. The rows of the ranges are in a temporary SQLite database, so memory
-is bounded. Readers in other processes open a database that has a path.
+The rows of the ranges are in a temporary SQLite database, so memory is bounded. Readers in other processes open a
+database that has a path. For the end of a cover, each shard of the full dump is read once, in order.
 """
 
 import heapq
@@ -14,11 +14,14 @@ import orjson
 
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import shard_of
+from pypi_assets.dumps.dump_reader import iter_dump
+from pypi_assets.storage.store import Storage
 
 _CACHE_KIB = 16 * 1024
 _TABLE = """
 CREATE TABLE later (
-    shard INTEGER NOT NULL, normalized TEXT NOT NULL, filename TEXT NOT NULL, version TEXT NOT NULL, row BLOB,
+    shard INTEGER NOT NULL, normalized TEXT NOT NULL, filename TEXT NOT NULL, version TEXT NOT NULL,
+    is_live INTEGER NOT NULL, row BLOB NOT NULL,
     PRIMARY KEY (shard, normalized, filename)
 )
 """
@@ -30,15 +33,24 @@ class LaterRows:
     def __init__(self, database: sqlite3.Connection, shards: int) -> None:
         self._database, self._shards = database, shards
 
+    def add_dumps(self, storage: Storage, directories: Iterable[str], added: Callable[[], object]) -> None:
+        """Add the rows of range dumps, in the order of the cover. `added` is called after each dump.
+
+        Raises DumpDamagedError.
+        """
+        for directory in directories:
+            self.add(iter_dump(storage, directory))
+            added()
+
     def add(self, rows: Iterable[Row]) -> None:
         """Add the rows of one range dump. Ranges must be added in the order of the cover."""
         self._database.execute("BEGIN")
-        self._database.executemany("REPLACE INTO later VALUES (?, ?, ?, ?, ?)", map(self._entry, rows))
+        self._database.executemany("REPLACE INTO later VALUES (?, ?, ?, ?, ?, ?)", map(self._entry, rows))
         self._database.execute("COMMIT")
 
     def count_by_shard(self) -> dict[int, int]:
         """Return the number of live files that the ranges have in each shard."""
-        counted = "SELECT shard, count(*) FROM later WHERE row IS NOT NULL GROUP BY shard"
+        counted = "SELECT shard, count(*) FROM later WHERE is_live GROUP BY shard"
         return dict(self._database.execute(counted))
 
     def changed(self, shard: int) -> set[tuple[str, str]]:
@@ -76,21 +88,27 @@ class LaterRows:
         unchanged = (row for row in rows if (row["normalized"], row["filename"]) not in changed)
         yield from heapq.merge(unchanged, self._live(shard, decode), key=_place)
 
+    def newest(self, decode: Callable[[bytes], Row] = orjson.loads) -> Iterator[Row]:
+        """Yield the newest row or tombstone of each file in the ranges, by shard, project, version and filename."""
+        for (row,) in self._database.execute("SELECT row FROM later ORDER BY shard, normalized, version, filename"):
+            yield decode(row)
+
     def _live(self, shard: int, decode: Callable[[bytes], Row]) -> Iterator[Row]:
         found = self._database.execute(
-            "SELECT row FROM later WHERE shard = ? AND row IS NOT NULL ORDER BY normalized, version, filename", (shard,)
+            "SELECT row FROM later WHERE shard = ? AND is_live ORDER BY normalized, version, filename", (shard,)
         )
         for (row,) in found:
             yield decode(row)
 
-    def _entry(self, row: Row) -> tuple[int, str, str, str, bytes | None]:
+    def _entry(self, row: Row) -> tuple[int, str, str, str, bool, bytes]:
         normalized = str(row["normalized"])
         return (
             shard_of(normalized, self._shards),
             normalized,
             str(row["filename"]),
             str(row["version"]),
-            None if row["tombstone"] else orjson.dumps(row),
+            not row["tombstone"],
+            orjson.dumps(row),
         )
 
 

@@ -21,6 +21,7 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.following.follower import Builds
 from pypi_assets.following.lanes import Log
 from pypi_assets.journal import publishing
+from pypi_assets.leveldbs.versions.shared_reading import SharedReading
 from pypi_assets.progress import Progress
 from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_full_dump, due_journal
@@ -104,13 +105,13 @@ class _Once:
 
     def build(self) -> None:
         version = None
-        for name, due in due_datasets(self._catalog, self._storage, cover(self._catalog)).items():
-            if not due.is_due:
-                continue
-            with self._step("leveldb", dataset=name) as numbers:
-                result = self._builds.build(self._crawler, name, version, self._show(name))
-                version = result.version if result.published else version
-                numbers |= {"version": result.version, "serial": result.serial, "records": result.written}
+        due = due_datasets(self._catalog, self._storage, cover(self._catalog))
+        with SharedReading(name for name, of_dataset in due.items() if of_dataset.is_due) as shared:
+            for name in shared.names:
+                with self._step("leveldb", dataset=name) as numbers:
+                    result = self._builds.build(self._crawler, name, version, shared, self._show(name))
+                    version = result.version if result.published else version
+                    numbers |= {"version": result.version, "serial": result.serial, "records": result.written}
 
     def _show(self, stage: str, total: int = 0) -> Callable[[int], None]:
         return partial(self._report, stage, total)

@@ -39,6 +39,7 @@ from pypi_assets.journal import publishing
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import newest_serials
 from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
+from pypi_assets.leveldbs.versions.shared_reading import SharedReading
 from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.upkeep.due import due_crawl, due_datasets, due_ranges, due_scopes
 
@@ -71,7 +72,14 @@ class Builds:
     write_buffer_bytes: int
     memory_bytes: int
 
-    def build(self, crawler: Crawler, name: str, version: int | None, progress: Callable[[int], None]) -> BuildResult:
+    def build(
+        self,
+        crawler: Crawler,
+        name: str,
+        version: int | None,
+        shared: SharedReading,
+        progress: Callable[[int], None],
+    ) -> BuildResult:
         """Build a version of the dataset `name` with `build_version`, from the catalog and storage of `crawler`."""
         return build_version(
             name,
@@ -82,6 +90,7 @@ class Builds:
             memory_bytes=self.memory_bytes,
             work_dir=self.work_dir,
             progress=progress,
+            shared=shared,
         )
 
 
@@ -235,24 +244,24 @@ class _Follower:
     def _build(self) -> None:
         """Build a version of each due dataset. All versions that are built together have the same number."""
         version = None
-        for name, due in due_datasets(self._catalog, self._storage, cover(self._catalog)).items():
-            if not due.is_due:
-                continue
-            started = time.monotonic()
-            result = self._builds.build(self._crawler, name, version, self.lanes.pass_or_stop)
-            if result.published:
-                version, self._built_at = result.version, started
-            self.lanes.log(
-                {
-                    "step": "leveldb",
-                    "dataset": name,
-                    "version": result.version,
-                    "serial": result.serial,
-                    "seconds": round(time.monotonic() - started, 3),
-                    "published": result.published,
-                    "records": result.written,
-                }
-            )
+        due = due_datasets(self._catalog, self._storage, cover(self._catalog))
+        with SharedReading(name for name, of_dataset in due.items() if of_dataset.is_due) as shared:
+            for name in shared.names:
+                started = time.monotonic()
+                result = self._builds.build(self._crawler, name, version, shared, self.lanes.pass_or_stop)
+                if result.published:
+                    version, self._built_at = result.version, started
+                self.lanes.log(
+                    {
+                        "step": "leveldb",
+                        "dataset": name,
+                        "version": result.version,
+                        "serial": result.serial,
+                        "seconds": round(time.monotonic() - started, 3),
+                        "published": result.published,
+                        "records": result.written,
+                    }
+                )
 
     def _until_dumped(self) -> None:
         """Wait for a dump, and until the last version has the age that the pace requires."""

@@ -5,9 +5,9 @@ interrupted export leaves files that no manifest names, and the next export uses
 exports at a time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,9 +16,8 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.allocated_names import allocate_export
 from pypi_assets.dumps.cover import Cover, cover
 from pypi_assets.dumps.dump_manifest import DumpManifest, read_manifest
-from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.held_dumps import HeldDumps
-from pypi_assets.dumps.later_rows import LaterRows, later_rows
+from pypi_assets.dumps.later_rows import later_rows
 from pypi_assets.extras import install_command
 from pypi_assets.parquet.appending import layers_to_keep
 from pypi_assets.parquet.export_manifest import (
@@ -129,7 +128,7 @@ def _written(
     with TemporaryDirectory(prefix="pypi-assets-parquet-") as folder:
         path = Path(folder, "later")
         with later_rows(full.shards, path) as later:
-            _add_ranges(later, storage, ranges, report)
+            later.add_dumps(storage, [manifest.directory for manifest in ranges], partial(report, 0))
             rows, size = sum(one.rows for one in manifests), sum(one.size for one in manifests)
             buckets = bucket_count(rows, size, full.shards)
             files = write_buckets(
@@ -159,16 +158,10 @@ def _changed(
 
     number = kept[-1].number + 1
     with later_rows(buckets) as later:
-        _add_ranges(later, storage, ranges, report)
+        later.add_dumps(storage, [manifest.directory for manifest in ranges], partial(report, 0))
         files = write_changes(storage, directory, number, later, buckets, report)
         live = live_after(storage, kept, later, buckets, report)
     return Layer(number, HeldDumps.of(dumps.dumps), live, files)
-
-
-def _add_ranges(later: LaterRows, storage: Storage, ranges: Iterable[DumpManifest], report: Progress) -> None:
-    for manifest in ranges:
-        later.add(iter_dump(storage, manifest.directory))
-        report(0)
 
 
 def _require_pyarrow() -> None:

@@ -42,8 +42,10 @@ from pypi_assets.dumps.dump_writer import (
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions import shared_reading
 from pypi_assets.leveldbs.versions.input_lists import newest_serials, published_versions
-from pypi_assets.leveldbs.versions.publish import LEASE_TTL_S, BuildResult, build_version
+from pypi_assets.leveldbs.versions.publish import BuildResult, build_version
+from pypi_assets.leveldbs.versions.shared_reading import HELD_BYTES, LEASE_TTL_S, SharedReading
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
@@ -254,7 +256,7 @@ class Published(RuleBasedStateMachine):
     @precondition(lambda self: len(cover(self.catalog).dumps) > 1)
     @rule(choose=st.randoms(use_true_random=False))
     def stop_in_a_range(self, choose: Random) -> None:
-        if ranges := [dump for dump in cover(self.catalog).dumps[1:] if not dump.inputs]:
+        if ranges := [dump for dump in cover(self.catalog).dumps[1:] if not dump.inputs and not dump.is_late]:
             dump = open_range_dump(self.catalog, choose.choice(ranges).serials)
             write_shard(self.catalog, self.storage, dump, 0)
             self.stopped.append(dump)
@@ -272,12 +274,16 @@ class Published(RuleBasedStateMachine):
         self.ahead_s += hours * HOUR
         list(clean_versions_and_dumps(self.catalog, self.storage, grace_s=0, versions_kept=2))
 
-    @rule()
-    def update(self) -> None:
-        for dataset in DATASETS:
-            result = build_version(dataset, storage=self.storage, catalog=self.catalog)
-            if result.published:
-                assert verify(dataset, result.version, storage=self.storage, deep=True).problems == ()
+    @rule(are_shared=st.booleans(), held_bytes=st.sampled_from([0, HELD_BYTES]))
+    def update(self, are_shared: bool, held_bytes: int) -> None:
+        with pytest.MonkeyPatch.context() as limits, SharedReading(DATASETS) as shared:
+            limits.setattr(shared_reading, "HELD_BYTES", held_bytes)
+            for dataset in shared.names:
+                result = build_version(
+                    dataset, storage=self.storage, catalog=self.catalog, shared=shared if are_shared else None
+                )
+                if result.published:
+                    assert verify(dataset, result.version, storage=self.storage, deep=True).problems == ()
         self.newest_holds_what_the_catalog_shows()
 
     # Invariants
@@ -320,9 +326,9 @@ class Published(RuleBasedStateMachine):
     def finish(self) -> None:
         """Complete all pending work and publish the reprocessed results."""
         self.complete_and_dump(0)
-        self.update()
+        self.update(are_shared=False, held_bytes=0)
         full_dump(self.catalog, self.storage, 1, since=self.catalog.clock())
-        self.update()
+        self.update(are_shared=True, held_bytes=0)
         self.clean_up(25)
         for dataset in DATASETS:
             for version in published_versions(self.storage, dataset):
@@ -363,8 +369,9 @@ def storage(small: SmallCatalog, tmp_path: Path) -> Storage:
 
 
 def update(catalog: Catalog, storage: Storage) -> list[BuildResult]:
-    """Build the next version of both datasets and verify that it equals its rebuild."""
-    results = [build_version(dataset, storage=storage, catalog=catalog) for dataset in DATASETS]
+    """Build the next version of each dataset, with one reading, and verify that it equals its rebuild."""
+    with SharedReading(DATASETS) as shared:
+        results = [build_version(name, storage=storage, catalog=catalog, shared=shared) for name in shared.names]
     for result in results:
         assert verify(result.dataset, result.version, storage=storage, deep=True).problems == ()
     return results

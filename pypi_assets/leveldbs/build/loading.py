@@ -1,7 +1,8 @@
-"""Loads a full dump into an empty LevelDB: its records are sorted first, so that they are written once, in order.
+"""Loads a full dump into empty LevelDBs: its records are sorted first, so that they are written once, in order.
 
-LevelDB then creates tables that it never has to merge. Sorting uses files on disk, by ranges of keys, so memory is
-bounded. The records of a project are defined by its dataset, as in every other build.
+The rows are read once for all datasets. LevelDB then creates tables that it never has to merge. Sorting uses files on
+disk, by ranges of keys, so memory is bounded. The records of a project are defined by its dataset, as in every other
+build.
 """
 
 import contextlib
@@ -9,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -24,11 +25,13 @@ from pypi_assets.leveldbs.build.builder import Loaded, Tallies
 from pypi_assets.leveldbs.build.reduce_process import (
     ERRORS,
     FromReducer,
+    ReducedDataset,
     ReduceFailed,
     ReducerSetup,
     Rows,
     Written,
     new_records,
+    reduce_files,
 )
 from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, memory_of, merged
 from pypi_assets.leveldbs.datasets.dataset import Dataset
@@ -67,8 +70,8 @@ class Reducers:
         files: Iterable[DumpFile],
         setup_of: Callable[[int], ReducerSetup],
         rows_done: Callable[[int], object],
-    ) -> list[Runs]:
-        """Distribute the files over the processes, and return all runs.
+    ) -> dict[str, list[Runs]]:
+        """Distribute the files over the processes, and return all runs by dataset.
 
         `setup_of` is called with the number of a process, from 0. `rows_done` is called every second with the number of
         rows done so far. Raises the error of a reducer, or LeveldbError if a reducer died.
@@ -90,7 +93,7 @@ class Reducers:
             except BaseException:
                 self._exits.close()  # ends the waits of the threads for messages
                 raise
-        return [each.result() for each in everything]
+        return _by_dataset(each.result() for each in everything)
 
 
 class _Reducer:
@@ -121,7 +124,7 @@ class _Reducer:
     def process_id(self) -> int:
         return self._process.pid
 
-    def reduce(self, setup: ReducerSetup, files: Iterator[DumpFile], done: list[int], number: int) -> Runs:
+    def reduce(self, setup: ReducerSetup, files: Iterator[DumpFile], done: list[int], number: int) -> dict[str, Runs]:
         """Process files until there are none left, and count their rows in `done[number]`."""
         self._send(setup)
         for file in files:
@@ -133,8 +136,7 @@ class _Reducer:
                 file_ends = rows.file_ends
         with contextlib.suppress(BrokenPipeError):
             self._outgoing.close()
-        written = self._receive(Written)
-        return Runs(Path(setup.path), written.index_offset, written.counts, int(written.hash_sum, 16))
+        return _runs(setup, self._receive(Written))
 
     def _send(self, message: ReducerSetup | DumpFile) -> None:
         with contextlib.suppress(BrokenPipeError):  # _receive reports why the process ended
@@ -165,10 +167,27 @@ def _taken(waiting: "deque[DumpFile]") -> Iterator[DumpFile]:
             yield waiting.popleft()
 
 
+def _runs(setup: ReducerSetup, written: Written) -> dict[str, Runs]:
+    """Return the runs of a reducer by dataset."""
+    return {
+        dataset.name: Runs(Path(dataset.path), runs.index_offset, runs.counts, int(runs.hash_sum, 16))
+        for dataset, runs in zip(setup.datasets, written.runs, strict=True)
+    }
+
+
+def _by_dataset(of_reducers: Iterable[dict[str, Runs]]) -> dict[str, list[Runs]]:
+    found = defaultdict[str, list[Runs]](list)
+    for runs in of_reducers:
+        for name, of_dataset in runs.items():
+            found[name].append(of_dataset)
+    return dict(found)
+
+
 MEMORY_BYTES = 1024**3
 _PROCESS_BYTES = 256 * 1024**2  # the memory of a reducer, including the interpreter and one run
-_PARTS = 32  # a reducer holds this fraction of the memory before it writes a run; the same fraction is read at once
+PARTS = 32  # a reducer holds this fraction of the memory before it writes a run; the same fraction is read at once
 _SAMPLE_ROWS = 4_000
+_UNCUT_ROWS = 10_000  # the records of so few rows are read at once, since a sample would be a second pass
 _BATCH_BYTES = 4 * 1024**2
 _BATCHES_AHEAD = 2
 LEAST_ROWS = 50_000  # fewer rows take less time than starting processes
@@ -181,67 +200,93 @@ def is_worth_loading(storage: Storage, rows: int) -> bool:
     return rows >= LEAST_ROWS and not storage.url.startswith("memory:")
 
 
-def load_dump(
-    db: Database,
-    dataset: Dataset,
+def reduce_dump(
+    datasets: Sequence[Dataset],
     storage: Storage,
     dump: DumpManifest,
     *,
     folder: Path,
     later: Path | None = None,
     memory_bytes: int = MEMORY_BYTES,
+    in_processes: bool = True,
     rows_done: RowsDone,
-) -> Loaded:
-    """Write all records of a full dump into the empty `db`, using the empty `folder` for sorting.
+) -> dict[str, list[Runs]]:
+    """Write the records of a full dump as sorted runs in `folder`, and return the runs of each dataset.
 
     `later` is a database of later rows, which replace rows of the dump. `rows_done` is called with the number of rows
-    done. After a DumpDamagedError, StorageError or LeveldbError, discard `db`.
+    done. After a DumpDamagedError, StorageError or LeveldbError, discard the folder.
     """
+    parts = 4 if len(datasets) == 1 else 2  # the shorter runs of several datasets are cut into fewer blocks
     count = max(1, min(len(os.sched_getaffinity(0)), memory_bytes // _PROCESS_BYTES))
-    with Reducers(count) as reducers:
-        bounds = [bound.decode() for bound in sampled_bounds(dataset, storage, dump, memory_bytes // _PARTS // 4)]
-        runs = reducers.reduce(
-            dump.files,
-            lambda number: ReducerSetup(
-                dataset=dataset.name,
+    with Reducers(count if in_processes else 0) as reducers:
+        if dump.rows > _UNCUT_ROWS:
+            bounds = sampled_bounds(datasets, storage, dump, memory_bytes // PARTS // parts)
+        else:
+            bounds = {dataset.name: [] for dataset in datasets}
+
+        def setup_of(number: int) -> ReducerSetup:
+            return ReducerSetup(
+                datasets=[
+                    ReducedDataset(name, str(folder / f"{name}.{number}.runs"), [one.decode() for one in of_dataset])
+                    for name, of_dataset in bounds.items()
+                ],
                 storage_url=storage.url,
                 directory=dump.directory,
-                path=str(folder / f"{number}.runs"),
-                bounds=bounds,
-                run_bytes=memory_bytes // _PARTS,
+                run_bytes=memory_bytes // PARTS,
                 shards=dump.shards,
                 later=None if later is None else str(later),
-            ),
-            rows_done,
-        )
-    return load_runs(db, dataset, runs, dump.rows, memory_bytes // _PARTS, rows_done)
+            )
+
+        if in_processes:
+            return reducers.reduce(dump.files, setup_of, rows_done)
+        return _reduce_here(setup_of(0), storage, dump, rows_done)
 
 
-def sampled_bounds(dataset: Dataset, storage: Storage, dump: DumpManifest, range_bytes: int) -> list[bytes]:
-    """Return bounds that divide the keys into ranges whose records each take about `range_bytes` of memory.
+def _reduce_here(
+    setup: ReducerSetup, storage: Storage, dump: DumpManifest, rows_done: RowsDone
+) -> dict[str, list[Runs]]:
+    """Reduce the files of a dump in this process."""
+    done = 0
+
+    def report(rows: Rows) -> None:
+        nonlocal done
+        done += rows.count
+        rows_done(done)
+
+    return _by_dataset([_runs(setup, reduce_files(setup, storage, dump.files, report))])
+
+
+def sampled_bounds(
+    datasets: Sequence[Dataset], storage: Storage, dump: DumpManifest, range_bytes: int
+) -> dict[str, list[bytes]]:
+    """Return bounds that divide the keys of each dataset into ranges whose records take about `range_bytes` of memory.
 
     The sample is taken from as many whole files as needed. The projects of a file are spread over all keys, but sorted,
     so its first rows alone would not be representative. If a file has many more rows than needed, only every n-th of
     its projects is used.
     """
-    sample: Records = {}
+    samples: list[Records] = [{} for _ in datasets]
     sampled = 0
     for file in dump.files:
         if sampled >= _SAMPLE_ROWS:
             break
         every = 1 + file.rows // (4 * _SAMPLE_ROWS)
-        for rows, records in new_records(dataset, storage, dump.directory, file, every=every):
-            sample |= records
+        for rows, records in new_records(datasets, storage, dump.directory, file, every=every):
+            for sample, of_dataset in zip(samples, records, strict=True):
+                sample |= of_dataset
             sampled += rows
-    return cut(sample, 1 + memory_of(sample) * dump.rows // max(1, sampled) // range_bytes)
+    return {
+        dataset.name: cut(sample, 1 + memory_of(sample) * dump.rows // max(1, sampled) // range_bytes)
+        for dataset, sample in zip(datasets, samples, strict=True)
+    }
 
 
 def load_runs(
     db: Database, dataset: Dataset, runs: Sequence[Runs], rows: int, memory_bytes: int, rows_done: RowsDone
 ) -> Loaded:
-    """Write the records of the runs in ascending order, and then their tallies.
+    """Write the records of the runs in ascending order into the empty `db`, and then their tallies.
 
-    Raises LeveldbError if a key occurs twice.
+    About `memory_bytes` of records are read at once. Raises LeveldbError if a key occurs twice; then discard `db`.
     """
     counts: Counter[str] = Counter()
     for run in runs:

@@ -1,14 +1,15 @@
 """The program of a reducer process: it reads files of a dump and writes the resulting records as sorted runs.
 
 `loading.py` starts it. Messages in both directions are lines of JSON. The process receives the setup, then the files,
-one at a time. When there are no more files, it reports what it has written.
+one at a time. When there are no more files, it reports what it has written. It decodes each row once, for all datasets.
 """
 
 import gc
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,8 +20,8 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.later_rows import LaterRows, read_later_rows
 from pypi_assets.leveldbs.build.builder import by_project
-from pypi_assets.leveldbs.build.row_decoder import decoded_rows
-from pypi_assets.leveldbs.build.sorted_runs import RunWriter
+from pypi_assets.leveldbs.build.row_decoder import columns_of, decoded_rows
+from pypi_assets.leveldbs.build.sorted_runs import RunWriters
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
@@ -32,17 +33,23 @@ ERRORS: dict[str, type[Exception]] = {known.__name__: known for known in (DumpDa
 """Errors that the parent process raises again, by name."""
 
 
+class ReducedDataset(msgspec.Struct, frozen=True):
+    """A dataset whose records the reducer makes: the file for its runs, and the bounds at which they are cut."""
+
+    name: str
+    path: str
+    bounds: list[str]
+
+
 class ReducerSetup(msgspec.Struct, frozen=True):
-    """The first message to the reducer: the dataset, the dump, and the file for its runs.
+    """The first message to the reducer: the datasets, the dump, and the memory that the runs of all datasets share.
 
     `later` is the path of a database of later rows, for a dump of this number of `shards`.
     """
 
-    dataset: str
+    datasets: list[ReducedDataset]
     storage_url: str
     directory: str
-    path: str
-    bounds: list[str]
     run_bytes: int
     shards: int = 1
     later: str | None = None
@@ -55,12 +62,18 @@ class Rows(msgspec.Struct, frozen=True, tag=True):
     file_ends: bool
 
 
-class Written(msgspec.Struct, frozen=True, tag=True):
-    """Last message from the reducer: its runs, and the offset of their index. The hash sum is in hexadecimal digits."""
+class WrittenRuns(msgspec.Struct, frozen=True):
+    """The runs of a dataset, and the offset of their index. The hash sum is in hexadecimal digits."""
 
     index_offset: int
     counts: dict[str, int]
     hash_sum: str
+
+
+class Written(msgspec.Struct, frozen=True, tag=True):
+    """Last message from the reducer: the runs of each dataset, in the order of the setup."""
+
+    runs: list[WrittenRuns]
 
 
 class ReduceFailed(msgspec.Struct, frozen=True, tag=True):
@@ -74,23 +87,49 @@ FromReducer = Rows | Written | ReduceFailed
 
 
 def new_records(
-    dataset: Dataset,
+    datasets: Sequence[Dataset],
     storage: Storage,
     directory: str,
     file: DumpFile,
     *,
     every: int = 1,
     later: LaterRows | None = None,
-) -> Iterator[tuple[int, Records]]:
-    """Yield the records from a file of a full dump, one project at a time, each with the number of its rows.
+) -> Iterator[tuple[int, list[Records]]]:
+    """Yield the records of each dataset from a file of a full dump, one project at a time, with its number of rows.
 
     With `every` above 1, only the first of each `every` projects is yielded. `later` replaces rows of the file.
     """
     name = storage.uri(file_path(directory, file.name))
-    rows_of_file = decoded_rows(dataset.columns, storage, directory, file, later)
+    rows_of_file = decoded_rows(columns_of(datasets), storage, directory, file, later)
     for number, (project, rows) in enumerate(by_project(rows_of_file, name)):
         if number % every == 0:
-            yield len(rows), dataset.change(None, project, rows)[1]
+            yield len(rows), [dataset.change(None, project, rows)[1] for dataset in datasets]
+
+
+def reduce_files(
+    setup: ReducerSetup, storage: Storage, files: Iterable[DumpFile], reported: Callable[[Rows], object]
+) -> Written:
+    """Write the runs of all datasets of the setup from these files. `reported` gets the progress.
+
+    Raises the errors in `ERRORS`, and OSError if the runs cannot be written.
+    """
+    datasets = [require_dataset(one.name) for one in setup.datasets]
+    targets = [(Path(one.path), [bound.encode() for bound in one.bounds]) for one in setup.datasets]
+    with ExitStack() as opened:
+        path = setup.later
+        later = None if path is None else opened.enter_context(read_later_rows(setup.shards, Path(path)))
+        writers = opened.enter_context(RunWriters(targets, setup.run_bytes))
+        for file in files:
+            unreported = 0
+            for rows, records in new_records(datasets, storage, setup.directory, file, later=later):
+                writers.add(records)
+                unreported += rows
+                if unreported >= _REPORT_ROWS:
+                    reported(Rows(unreported, file_ends=False))
+                    unreported = 0
+            reported(Rows(unreported, file_ends=True))
+        runs = writers.finish()
+    return Written([WrittenRuns(one.index_offset, dict(one.counts), f"{one.hash_sum:x}") for one in runs])
 
 
 def main() -> None:
@@ -100,38 +139,19 @@ def main() -> None:
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     setup = msgspec.json.decode(incoming.readline(), type=ReducerSetup)
     try:
-        last = _serve(setup, incoming, outgoing)
+        files = (msgspec.json.decode(line, type=DumpFile) for line in incoming)
+        storage = open_storage(setup.storage_url, read_only=True)
+        last: FromReducer = reduce_files(setup, storage, files, partial(_send, outgoing))
     except BrokenPipeError:
         return
     except tuple(ERRORS.values()) as error:
         known = next(name for name, kind in ERRORS.items() if isinstance(error, kind))
         last = ReduceFailed(known, str(error))
     except OSError as error:
-        last = ReduceFailed(LeveldbError.__name__, f"{setup.path} cannot be written: {error}; is the disk full?")
+        last = ReduceFailed(LeveldbError.__name__, f"the runs cannot be written: {error}; is the disk full?")
     except MemoryError:
         last = ReduceFailed(LeveldbError.__name__, "there is not enough memory for the build: give it more")
     _send(outgoing, last)
-
-
-def _serve(setup: ReducerSetup, incoming: BinaryIO, outgoing: BinaryIO) -> FromReducer:
-    dataset, storage = require_dataset(setup.dataset), open_storage(setup.storage_url, read_only=True)
-    bounds = [bound.encode() for bound in setup.bounds]
-    with ExitStack() as opened:
-        path = setup.later
-        later = None if path is None else opened.enter_context(read_later_rows(setup.shards, Path(path)))
-        writer = opened.enter_context(RunWriter(Path(setup.path), bounds, setup.run_bytes))
-        for line in incoming:
-            file = msgspec.json.decode(line, type=DumpFile)
-            unreported = 0
-            for rows, records in new_records(dataset, storage, setup.directory, file, later=later):
-                writer.add(records)
-                unreported += rows
-                if unreported >= _REPORT_ROWS:
-                    _send(outgoing, Rows(unreported, file_ends=False))
-                    unreported = 0
-            _send(outgoing, Rows(unreported, file_ends=True))
-        runs = writer.finish()
-    return Written(runs.index_offset, dict(runs.counts), f"{runs.hash_sum:x}")
 
 
 def _send(outgoing: BinaryIO, message: FromReducer) -> None:

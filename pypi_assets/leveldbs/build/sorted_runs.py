@@ -7,6 +7,7 @@ is the number of runs times the number of ranges, and a block takes 32 bytes of 
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -52,7 +53,8 @@ class Runs:
 class RunWriter:
     """Collects records without duplicate keys, and writes a run each time that they take `run_bytes` of memory.
 
-    `bounds` ascend; each is the first key of a range. Raises OSError if the file cannot be written.
+    `bounds` ascend; each is the first key of a range. `memory` is the memory of the collected records. Raises OSError
+    if the file cannot be written.
     """
 
     def __init__(self, path: Path, bounds: Sequence[bytes], run_bytes: int) -> None:
@@ -60,7 +62,7 @@ class RunWriter:
         self._file = path.open("xb")
         self._compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
         self._records: Records = {}
-        self._memory = 0
+        self.memory = 0
         self._index = bytearray()
         self._counts: Counter[int] = Counter()
         self._hash_sum = 0
@@ -75,21 +77,22 @@ class RunWriter:
         # A short JSON text occupies the memory of a long one until it is copied.
         self._records |= {key: b"%b" % value if len(value) < _JSON_BYTES else value for key, value in records.items()}
         self._hash_sum += hash_sum(records.items())
-        self._memory += memory_of(records)
-        if self._memory >= self._run_bytes:
-            self._write_run()
+        self.memory += memory_of(records)
+        if self.memory >= self._run_bytes:
+            self.write_run()
 
     def finish(self) -> Runs:
         """Write the remaining records and the index, and return the runs."""
-        self._write_run()
+        self.write_run()
         index_offset = self._file.tell()
         self._file.write(self._index)
         self._file.flush()
         counts = {chr(letter): count for letter, count in self._counts.items()}
         return Runs(self._path, index_offset, counts, self._hash_sum)
 
-    def _write_run(self) -> None:
-        records, self._records, self._memory = self._records, {}, 0
+    def write_run(self) -> None:
+        """Write the collected records, before they take `run_bytes`."""
+        records, self._records, self.memory = self._records, {}, 0
         keys = sorted(records)
         self._counts.update(map(itemgetter(0), keys))
         start = 0
@@ -103,6 +106,37 @@ class RunWriter:
                 self._index += _BLOCK.pack(number, self._file.tell(), len(compressed), memory)
                 self._file.write(compressed)
             start = end
+
+
+class RunWriters:
+    """The writers of several datasets, whose records together take at most `run_bytes` of memory.
+
+    `targets` are the file and the bounds of each dataset. The writer with most records writes a run whenever there is
+    no memory left, so that runs are as long as they can be.
+    """
+
+    def __init__(self, targets: Iterable[tuple[Path, Sequence[bytes]]], run_bytes: int) -> None:
+        self._run_bytes = run_bytes
+        with ExitStack() as opened:
+            self._writers = [opened.enter_context(RunWriter(path, bounds, run_bytes)) for path, bounds in targets]
+            self._exits = opened.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._exits.close()
+
+    def add(self, records: Iterable[Records]) -> None:
+        """Add the records of each dataset."""
+        for writer, of_dataset in zip(self._writers, records, strict=True):
+            writer.add(of_dataset)
+        while sum(writer.memory for writer in self._writers) >= self._run_bytes:
+            max(self._writers, key=lambda writer: writer.memory).write_run()
+
+    def finish(self) -> list[Runs]:
+        """Write the remaining records, and return the runs of each dataset."""
+        return [writer.finish() for writer in self._writers]
 
 
 def memory_of(records: Records) -> int:

@@ -67,6 +67,7 @@ class Dataset:
       the number of these keys. Builds maintain these records, and `change` neither returns nor reads them. The second
       letter must be the greater one.
     - `side_files` are files beside the LevelDB, if there are any.
+    - `update_cost` is how many rows a build from scratch applies in the time in which an update applies one.
     - `key_schema` maps each kind of key, such as `m MODULE PROJECT`, to a description of its value for people.
     """
 
@@ -79,3 +80,4 @@ class Dataset:
     key_schema: Mapping[str, str]
     tallied: tuple[str, str] | None = None
     side_files: SideFiles | None = None
+    update_cost: int = 8

@@ -108,9 +108,10 @@ def change_names(db: Database | None, project: str, rows: list[Row], *, naming: 
     after: Records = {}
     _add_changed(before, after, prefix("f", project), _only(of_rows, old.files), _only(of_rows, new.files))
     if naming.overview_of:
-        for state, records in ((old, before), (new, after)):
-            if state.files:
-                records[overview_key(project)] = naming.overview_of(state.files)
+        if db and old.files:
+            before[overview_key(project)] = _required(db, overview_key(project))
+        if new.files:
+            after[overview_key(project)] = naming.overview_of(new.files)
     if old.lists is not new.lists:
         _add_changed(before, after, prefix("l", project), old.lists, new.lists)
         _add_changed(before, after, prefix("p", project), old.groups, new.groups)

@@ -4,7 +4,7 @@
 here: `publish.py` builds, and `upkeep/due.py` collects the pending work of all stages.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -140,19 +140,17 @@ def build_need(
     return answer(Need.NEW_DUMPS, f"{len(following)} dumps follow what {name} holds", following)
 
 
-ROWS_FOR_AN_UPDATED_ROW = 8
-"""How many rows a build from scratch applies in the time in which an update applies one: 5 to 9 were measured, for
-bases of 60,000 to 1,000,000 rows.
-"""
+LEAST_ROWS_TO_REBUILD = 5_000
 
 
-def is_rebuild_cheaper(changed: int, total: int, least: int) -> bool:
+def is_rebuild_cheaper(dataset: Dataset, changed: int, count_all: Callable[[], int]) -> bool:
     """Check whether building from scratch takes less time than updating a version with `changed` rows.
 
-    `total` is the number of rows of all dumps. Below `least` rows both take little time, and an update shares the files
-    of its base.
+    `count_all` returns the number of rows of all dumps, and is called only if it can matter. If they are few, both take
+    little time, and an update shares the files of its base.
     """
-    return total >= least and changed * ROWS_FOR_AN_UPDATED_ROW > total
+    as_rebuilt = changed * dataset.update_cost
+    return as_rebuilt > LEAST_ROWS_TO_REBUILD and LEAST_ROWS_TO_REBUILD <= count_all() < as_rebuilt
 
 
 @dataclass(frozen=True, slots=True)

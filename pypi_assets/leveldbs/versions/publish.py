@@ -8,24 +8,24 @@ them in place. Only one process at a time publishes a dataset.
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
-from pypi_assets.catalog.coordination.leases import Lease, lease, renewing
+from pypi_assets.catalog.coordination.leases import Lease
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.publications.allocated_names import Build, allocate_version, begin_build, mark_published
 from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump, committed_dumps
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, read_manifest
-from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.held_dumps import HeldDumps
 from pypi_assets.dumps.later_rows import later_rows, read_later_rows
-from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, Loaded
-from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, is_worth_loading, load_dump
+from pypi_assets.leveldbs.build.loading import MEMORY_BYTES, PARTS, is_worth_loading, load_runs, reduce_dump
 from pypi_assets.leveldbs.build.row_decoder import decoded_rows
+from pypi_assets.leveldbs.build.sorted_runs import Runs
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.leveldb_binding import Database, require_binding
@@ -39,7 +39,6 @@ from pypi_assets.leveldbs.format.open_leveldb import (
 )
 from pypi_assets.leveldbs.format.records import Meta, read_meta
 from pypi_assets.leveldbs.versions.build_need import (
-    ROWS_FOR_AN_UPDATED_ROW,
     BuildNeed,
     Need,
     Newest,
@@ -64,9 +63,9 @@ from pypi_assets.leveldbs.versions.leveldb_manifest import (
     read_published,
 )
 from pypi_assets.leveldbs.versions.private_copy import copy_published, keep_published, private_folder, private_parent
+from pypi_assets.leveldbs.versions.shared_reading import SharedReading
 from pypi_assets.storage.store import Storage
 
-LEASE_TTL_S = 600.0
 _LOADED_TABLES = 64
 _NOT_PUBLISHED = frozenset({"LOG", "LOG.old", "LOCK"})
 
@@ -113,10 +112,18 @@ class _Plan:
     def from_scratch(self, because: str) -> "_Plan":
         return replace(self, base=None, rebuilt_because=because, dumps=self.cover.dumps)
 
+    def with_cover(self, cover: Cover) -> "_Plan":
+        """Return the plan to build from scratch from another cover."""
+        return replace(self, cover=cover, held=HeldDumps.of(cover.dumps), dumps=cover.dumps)
+
 
 @dataclass(frozen=True, slots=True)
 class _BuildAttempt:
-    """One attempt to build a version: its private `folder`, and its limits."""
+    """One attempt to build a version: its private `folder`, and its limits.
+
+    `renewed` renews the lease in time. `is_from_scratch` checks whether another dataset would be built from scratch
+    from a cover, with the same options.
+    """
 
     dataset: Dataset
     storage: Storage
@@ -127,6 +134,9 @@ class _BuildAttempt:
     write_buffer_bytes: int
     memory_bytes: int
     held: Lease
+    shared: SharedReading
+    is_from_scratch: Callable[[Cover, Dataset], bool]
+    renewed: Progress
     flushed: Progress
     look: Callable[[Database], object] | None
 
@@ -134,6 +144,11 @@ class _BuildAttempt:
     def path(self) -> Path:
         """The folder in which the LevelDB is built."""
         return self.folder / "leveldb"
+
+    @property
+    def parent(self) -> Path:
+        """The parent of private folders."""
+        return private_parent(self.storage, self.cache_dir)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +173,7 @@ def build_version(
     memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
     look: Callable[[Database], object] | None = None,
+    shared: SharedReading | None = None,
 ) -> BuildResult:
     """Build and publish `version`, an allocated number, or the next one, from the current cover.
 
@@ -165,20 +181,26 @@ def build_version(
     published, or if the newest version has the whole cover. The work is done in the storage's folder, or below
     `work_dir` for a remote store, in about `memory_bytes` of memory. `work_dir` is also the cache of a remote store.
     `progress` receives the number of rows applied. `look` receives the finished LevelDB before it is closed and
-    published.
+    published. With `shared`, the build shares the reading of dumps with the builds of other datasets.
 
     Raises NoCoverError without a full dump, NotBuiltYetError if dumps of the cover lack columns that the dataset needs,
     LeaseTakenError if another process is publishing this dataset, DumpDamagedError if a dump of the cover is corrupt,
     and MissingBindingError if LevelDB cannot be loaded.
     """
     dataset = require_dataset(dataset_name)
-    with lease(catalog, f"publish {dataset.name}", LEASE_TTL_S) as held:
-        manifest_of = cache(partial(read_manifest, storage))
-        plan = _plan_unless_held(
-            storage, catalog, dataset, version, manifest_of, force=force, from_scratch=from_scratch
-        )
+    manifest_of = cache(partial(read_manifest, storage))
+    plan_of = partial(
+        _plan_unless_held, storage, catalog, manifest_of=manifest_of, force=force, from_scratch=from_scratch
+    )
+    with (
+        nullcontext(shared) if shared else SharedReading([dataset_name]) as reading,
+        reading.publishing(catalog, dataset) as held,
+    ):
+        plan = plan_of(dataset, version)
         if isinstance(plan, BuildResult):
             return plan
+        if plan.base is None and (reduced := reading.cover_of(dataset)):
+            plan = plan.with_cover(reduced)
         require_binding()
         number = allocate_version(catalog, plan.cover.serial) if version is None else version
         build = begin_build(catalog, dataset.name, number)
@@ -193,7 +215,10 @@ def build_version(
                 write_buffer_bytes=write_buffer_bytes,
                 memory_bytes=memory_bytes,
                 held=held,
-                flushed=renewing(held, progress),
+                shared=reading,
+                is_from_scratch=partial(_is_from_scratch, plan_of),
+                renewed=reading.renewing(held),
+                flushed=reading.renewing(held, progress),
                 look=look,
             )
             built = _build(attempt, plan)
@@ -208,8 +233,8 @@ def _plan_unless_held(
     catalog: Catalog,
     dataset: Dataset,
     version: int | None,
-    manifest_of: ManifestOf,
     *,
+    manifest_of: ManifestOf,
     force: bool,
     from_scratch: bool,
 ) -> _Plan | BuildResult:
@@ -232,11 +257,19 @@ def _plan_unless_held(
     plan = _plan(newest, need, cover)
     if from_scratch:
         plan = plan.from_scratch("it was requested")
-    elif plan.base is not None and (cheaper := _reason_to_rebuild(manifest_of, plan)):
+    elif plan.base is not None and (cheaper := _reason_to_rebuild(dataset, manifest_of, plan)):
         plan = plan.from_scratch(cheaper)
     elif version is not None and plan.base is not None and version < plan.base.manifest.version:
         plan = plan.from_scratch(f"{plan.base.name} is newer")
     return plan
+
+
+def _is_from_scratch(
+    plan_of: Callable[[Dataset, int | None], _Plan | BuildResult], cover: Cover, dataset: Dataset
+) -> bool:
+    """Check whether a dataset would be built from scratch from `cover`. Raises the errors of `build_version`."""
+    plan = plan_of(dataset, None)
+    return isinstance(plan, _Plan) and plan.base is None and plan.cover == cover
 
 
 def apply_dumps(builder: Builder, storage: Storage, manifests: Sequence[DumpManifest]) -> None:
@@ -275,15 +308,16 @@ def _plan(newest: Newest, need: BuildNeed, cover: Cover) -> _Plan:
     return _Plan(cover, held, None, need.reason, need.dumps)
 
 
-def _reason_to_rebuild(manifest_of: ManifestOf, plan: _Plan) -> str | None:
+def _reason_to_rebuild(dataset: Dataset, manifest_of: ManifestOf, plan: _Plan) -> str | None:
     """Return the reason if a build from scratch is cheaper than applying the planned dumps to the base, else None."""
-    changed = sum(manifest_of(dump.directory).rows for dump in plan.dumps)
-    if changed * ROWS_FOR_AN_UPDATED_ROW < loading.LEAST_ROWS:
-        return None  # without reading the manifests of the other dumps
-    total = sum(manifest_of(dump.directory).rows for dump in plan.cover.dumps)
-    if not is_rebuild_cheaper(changed, total, loading.LEAST_ROWS):
+
+    def count(dumps: Sequence[Dump]) -> int:
+        return sum(manifest_of(dump.directory).rows for dump in dumps)
+
+    changed = count(plan.dumps)
+    if not is_rebuild_cheaper(dataset, changed, lambda: count(plan.cover.dumps)):
         return None
-    return f"{changed} of {total} rows are new, and an update would take longer"
+    return f"{changed} of {count(plan.cover.dumps)} rows are new, and an update would take longer"
 
 
 def _build(attempt: _BuildAttempt, plan: _Plan) -> _Built:
@@ -294,7 +328,6 @@ def _build(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     is repeated.
     """
     if plan.base is not None:
-        renewed = renewing(attempt.held)
         for hashes in (False, True):
             try:
                 copy_published(
@@ -303,7 +336,7 @@ def _build(attempt: _BuildAttempt, plan: _Plan) -> _Built:
                     attempt.path,
                     attempt.cache_dir,
                     hashes=hashes,
-                    copied=lambda _name: renewed(0),
+                    copied=lambda _name: attempt.renewed(0),
                 )
                 return _apply(attempt, plan)
             except LeveldbDamagedError as error:
@@ -318,20 +351,21 @@ def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     dataset, storage = attempt.dataset, attempt.storage
     name = f"version {attempt.build.version} of {dataset.name}"
     applied = tuple(attempt.manifest_of(dump.directory) for dump in plan.dumps)
-    create, buffer_bytes, renewed = plan.base is None, attempt.write_buffer_bytes, renewing(attempt.held)
+    create, renewed = plan.base is None, attempt.renewed
     loaded: Loaded | None = None
-    later = _later_rows(attempt, applied) if plan.base is None else None
-    if plan.base is None and is_worth_loading(storage, sum(manifest.rows for manifest in applied)):
-        loaded, create = _load(attempt, applied[0], later, name), False
-    with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=buffer_bytes) as db:
+    runs = _runs(attempt, plan.cover, applied) if plan.base is None else None
+    if runs and _is_large(attempt, applied):
+        loaded, create = _load_many(attempt, runs, applied[0].rows, name), False
+    with open_leveldb(attempt.path, name, create=create, write_buffer_bytes=attempt.write_buffer_bytes) as db:
         meta = read_meta(db, name, dataset=dataset.name, known_format=dataset.format) if plan.base else None
         builder = Builder(db, dataset, meta, attempt.flushed)
-        if loaded is not None:
-            builder.add_loaded(loaded)
-        elif later is not None:
-            _apply_at_the_end(builder, storage, applied[0], later)
+        if runs:
+            builder.add_loaded(loaded or _load(attempt, db, runs, applied[0].rows))
+        elif plan.base is None:
+            _apply_at_the_end(builder, attempt, applied)
         else:
-            apply_dumps(builder, storage, applied)
+            rows = attempt.shared.changed_rows(dataset, storage, applied, attempt.parent, renewed)
+            builder.apply(rows, f"a dump from {applied[0].directory} on" if applied else "")
         meta = builder.finish(plan.cover.serial)
         if is_merge_due(db):  # a merge is usually running, and would be restarted after the next opening
             flush_and_merge(db, lambda: renewed(0))
@@ -344,46 +378,74 @@ def _apply(attempt: _BuildAttempt, plan: _Plan) -> _Built:
     return _Built(plan, builder, meta)
 
 
+def _runs(attempt: _BuildAttempt, cover: Cover, applied: Sequence[DumpManifest]) -> list[Runs] | None:
+    """Return the sorted runs of a dataset that is built from scratch.
+
+    They are made together with the runs of all datasets that join, and may have been made by an earlier build. Returns
+    None if they are not worthwhile, since rows are few and no dataset joins.
+    """
+    dataset, shared = attempt.dataset, attempt.shared
+    if (found := shared.runs_of(dataset, cover)) is not None:
+        return found
+    joined = shared.join(attempt.held.catalog, cover, partial(attempt.is_from_scratch, cover))
+    in_processes = _is_large(attempt, applied)
+    if not (in_processes or joined):
+        return None
+    runs = reduce_dump(
+        [dataset, *joined],
+        attempt.storage,
+        applied[0],
+        folder=shared.folder(attempt.parent),
+        later=_later_rows(attempt, applied),
+        memory_bytes=attempt.memory_bytes,
+        in_processes=in_processes,
+        rows_done=attempt.flushed,
+    )
+    shared.give(runs)
+    return runs[dataset.name]
+
+
+def _is_large(attempt: _BuildAttempt, applied: Sequence[DumpManifest]) -> bool:
+    return is_worth_loading(attempt.storage, sum(manifest.rows for manifest in applied))
+
+
 def _later_rows(attempt: _BuildAttempt, applied: Sequence[DumpManifest]) -> Path | None:
     """Write the rows of the dumps after the full dump into a database, and return its path; None if there are none."""
     full, *ranges = applied
     if not ranges:
         return None
-    path, renewed = attempt.folder / "later.sqlite", renewing(attempt.held)
+    path = attempt.folder / "later.sqlite"
     with later_rows(full.shards, path) as later:
-        for manifest in ranges:
-            later.add(iter_dump(attempt.storage, manifest.directory))
-            renewed(0)
+        directories = [manifest.directory for manifest in ranges]
+        later.add_dumps(attempt.storage, directories, partial(attempt.renewed, 0))
     return path
 
 
-def _apply_at_the_end(builder: Builder, storage: Storage, full: DumpManifest, path: Path) -> None:
-    """Apply a full dump to an empty LevelDB, with the later rows of the database at `path`."""
-    with read_later_rows(full.shards, path) as later:
+def _apply_at_the_end(builder: Builder, attempt: _BuildAttempt, applied: Sequence[DumpManifest]) -> None:
+    """Apply a full dump to an empty LevelDB, with the newest rows of the dumps after it."""
+    full, storage = applied[0], attempt.storage
+    path = _later_rows(attempt, applied)
+    with nullcontext() if path is None else read_later_rows(full.shards, path) as later:
         for file in full.files:
             rows = decoded_rows(builder.dataset.columns, storage, full.directory, file, later)
             builder.apply(rows, storage.uri(file_path(full.directory, file.name)), fresh=True)
 
 
-def _load(attempt: _BuildAttempt, dump: DumpManifest, later: Path | None, name: str) -> Loaded:
-    """Load a full dump into a new LevelDB. Few tables are kept open, since nothing is read back."""
-    runs = attempt.folder / "runs"
-    runs.mkdir()
+def _load_many(attempt: _BuildAttempt, runs: Sequence[Runs], rows: int, name: str) -> Loaded:
+    """Load long runs into a new LevelDB. Few tables are kept open, since nothing is read back."""
     with open_leveldb(
         attempt.path, name, create=True, write_buffer_bytes=attempt.write_buffer_bytes, open_tables=_LOADED_TABLES
     ) as db:
-        loaded = load_dump(
-            db,
-            attempt.dataset,
-            attempt.storage,
-            dump,
-            folder=runs,
-            later=later,
-            memory_bytes=attempt.memory_bytes,
-            rows_done=attempt.flushed,
-        )
+        loaded = _load(attempt, db, runs, rows)
         flush(db)  # now, since the next records have smaller keys than all others
-    shutil.rmtree(runs)
+    return loaded
+
+
+def _load(attempt: _BuildAttempt, db: Database, runs: Sequence[Runs], rows: int) -> Loaded:
+    """Load runs into an empty LevelDB, and delete them."""
+    loaded = load_runs(db, attempt.dataset, runs, rows, attempt.memory_bytes // PARTS, attempt.flushed)
+    for run in runs:
+        run.path.unlink()
     return loaded
 
 
@@ -427,7 +489,7 @@ def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[L
     The base's manifest has the paths and hashes of its final files. They are not computed again, so corrupt files stay
     detectable.
     """
-    build, renewed = attempt.build, renewing(attempt.held)
+    build = attempt.build
     tables = {file.name: file for file in base.manifest.files if file.is_final} if base else {}
     files = []
     for local in sorted(attempt.path.iterdir()):
@@ -441,7 +503,7 @@ def _put_files(attempt: _BuildAttempt, base: PublishedVersion | None) -> tuple[L
                 attempt.storage.put_linked(target, local)
             else:
                 attempt.storage.put(target, local)
-            renewed(0)
+            attempt.renewed(0)
         files.append(file)
     return tuple(files)
 

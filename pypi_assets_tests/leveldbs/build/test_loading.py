@@ -14,13 +14,12 @@ from benchmarks.generated import SERIAL, changed_rows, generate_projects, write_
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.dump_manifest import DumpManifest
-from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.later_rows import later_rows
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, by_project
-from pypi_assets.leveldbs.build.loading import is_worth_loading, load_dump, load_runs, sampled_bounds
+from pypi_assets.leveldbs.build.loading import is_worth_loading, load_runs, reduce_dump, sampled_bounds
 from pypi_assets.leveldbs.build.sorted_runs import RunWriter, cut
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -95,9 +94,8 @@ def test_loading_in_processes_gives_the_same_records(
         with open_leveldb(tmp_path / name, name, create=True) as db:
             builder = Builder(db, dataset)
             if name == "loaded":
-                builder.add_loaded(
-                    load_dump(db, dataset, storage, dump, folder=tmp_path / "runs", rows_done=reported.append)
-                )
+                runs = reduce_dump([dataset], storage, dump, folder=tmp_path / "runs", rows_done=reported.append)
+                builder.add_loaded(load_runs(db, dataset, runs[dataset.name], dump.rows, RUN_BYTES, reported.append))
             else:
                 apply_dumps(builder, storage, [dump])
             builder.finish(9)
@@ -119,18 +117,17 @@ def test_loading_with_later_rows_gives_the_records_after_all_ranges(
     ]
     later_path = tmp_path / "later.sqlite"
     with later_rows(dump.shards, later_path) as later:
-        for manifest in ranges:
-            later.add(iter_dump(storage, manifest.directory))
+        later.add_dumps(storage, [manifest.directory for manifest in ranges], lambda: None)
     (tmp_path / "runs").mkdir()
     found = []
     for name in ("loaded", "applied"):
         with open_leveldb(tmp_path / name, name, create=True) as db:
             builder = Builder(db, dataset)
             if name == "loaded":
-                loaded = load_dump(
-                    db, dataset, storage, dump, folder=tmp_path / "runs", later=later_path, rows_done=lambda _rows: None
+                runs = reduce_dump(
+                    [dataset], storage, dump, folder=tmp_path / "runs", later=later_path, rows_done=lambda _rows: None
                 )
-                builder.add_loaded(loaded)
+                builder.add_loaded(load_runs(db, dataset, runs[dataset.name], dump.rows, RUN_BYTES, lambda _rows: None))
             else:
                 apply_dumps(builder, storage, [dump, *ranges])
             builder.finish(9)
@@ -157,10 +154,10 @@ def test_bounds_are_sampled_even_from_a_single_large_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
 ) -> None:
     dump = write_full_dump(storage, generate_projects(1_500), shards=1)
-    dataset = DATASETS["modules"]
-    whole = sampled_bounds(dataset, storage, dump, 100_000)
+    datasets = [DATASETS["modules"]]
+    whole = sampled_bounds(datasets, storage, dump, 100_000)["modules"]
     monkeypatch.setattr(loading, "_SAMPLE_ROWS", 100)
-    sampled = sampled_bounds(dataset, storage, dump, 100_000)
+    sampled = sampled_bounds(datasets, storage, dump, 100_000)["modules"]
     assert sampled == sorted(sampled) != whole
     assert len(whole) / 4 < len(sampled) < len(whole) * 4
 

@@ -19,10 +19,12 @@ from pypi_assets.dumps.dump_manifest import DumpManifest, file_path
 from pypi_assets.leveldbs.build.loading import REDUCER_PROGRAM, Reducers
 from pypi_assets.leveldbs.build.reduce_process import (
     FromReducer,
+    ReducedDataset,
     ReduceFailed,
     ReducerSetup,
     Rows,
     Written,
+    WrittenRuns,
     new_records,
 )
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
@@ -38,7 +40,8 @@ RUN_BYTES = 1024
 
 
 def setups(storage: Storage, dump: DumpManifest, folder: Path) -> ReducerSetup:
-    return ReducerSetup("modules", storage.url, dump.directory, str(folder / "runs"), [], RUN_BYTES)
+    datasets = [ReducedDataset("modules", str(folder / "runs"), [])]
+    return ReducerSetup(datasets, storage.url, dump.directory, RUN_BYTES)
 
 
 def test_killed_process_ends_the_build(tmp_path: Path, storage: Storage, dump: DumpManifest) -> None:
@@ -86,7 +89,8 @@ def reduce_by_process(setup: ReducerSetup, *files: DumpFile) -> list[FromReducer
 
 @pytest.fixture
 def setup(storage: Storage, dump: DumpManifest, tmp_path: Path) -> ReducerSetup:
-    return ReducerSetup("hashes", storage.url, dump.directory, str(tmp_path / "runs"), ["h", "h\0" + "8"], 100_000)
+    datasets = [ReducedDataset("hashes", str(tmp_path / "runs"), ["h", "h\0" + "8"])]
+    return ReducerSetup(datasets, storage.url, dump.directory, 100_000)
 
 
 def test_process_reports_each_file_and_all_records_at_the_end(
@@ -98,37 +102,40 @@ def test_process_reports_each_file_and_all_records_at_the_end(
     assert isinstance(written, Written)
     expected: dict[bytes, bytes] = {}
     for file in files:
-        for _, records in new_records(HASHES, storage, dump.directory, file):
+        for _, [records] in new_records([HASHES], storage, dump.directory, file):
             expected |= records
-    runs = Runs(Path(setup.path), written.index_offset, written.counts, int(written.hash_sum, 16))
+    [found] = written.runs
+    runs = Runs(Path(setup.datasets[0].path), found.index_offset, found.counts, int(found.hash_sum, 16))
     assert [record for part in merged([runs], 1) for record in part.items()] == sorted(expected.items())
     assert runs.counts == {"f": len(expected) // 2, "h": len(expected) // 2}
 
 
 def test_process_without_files_writes_nothing(setup: ReducerSetup) -> None:
-    assert reduce_by_process(setup) == [Written(0, {}, "0")]
+    assert reduce_by_process(setup) == [Written([WrittenRuns(0, {}, "0")])]
 
 
 def test_last_message_of_a_process_is_its_error(storage: Storage, dump: DumpManifest, setup: ReducerSetup) -> None:
-    path = file_path(dump.directory, dump.files[0].name)
-    storage.delete(path)
+    storage.delete(file_path(dump.directory, dump.files[0].name))
+    path = setup.datasets[0].path
     *_, failed = reduce_by_process(setup, dump.files[0])
     assert isinstance(failed, ReduceFailed)
     assert (failed.error, dump.files[0].name in failed.text) == ("DumpDamagedError", True)
-    [failed] = reduce_by_process(msgspec.structs.replace(setup, dataset="other", path=f"{setup.path}.other"))
+    [failed] = reduce_by_process(
+        msgspec.structs.replace(setup, datasets=[ReducedDataset("other", f"{path}.other", [])])
+    )
     assert isinstance(failed, ReduceFailed)
     assert (failed.error, "other" in failed.text) == ("LeveldbError", True)
     [failed] = reduce_by_process(setup)  # the file of its runs exists already
     assert isinstance(failed, ReduceFailed)
-    assert (failed.error, setup.path in failed.text) == ("LeveldbError", True)
+    assert (failed.error, path in failed.text) == ("LeveldbError", True)
 
 
 def test_sample_has_every_nth_project(storage: Storage, dump: DumpManifest) -> None:
     [file] = dump.files[:1]
-    whole = list(new_records(HASHES, storage, dump.directory, file))
+    whole = list(new_records([HASHES], storage, dump.directory, file))
     assert sum(rows for rows, _ in whole) == file.rows
     assert len(whole) > 3
-    assert list(new_records(HASHES, storage, dump.directory, file, every=2)) == whole[::2]
+    assert list(new_records([HASHES], storage, dump.directory, file, every=2)) == whole[::2]
 
 
 @given(history=histories(FILES, rows_of, most=8))

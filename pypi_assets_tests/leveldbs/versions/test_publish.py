@@ -17,9 +17,9 @@ from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.dump_writer import write_missing_ranges
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.held_dumps import HeldDumps
-from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
+from pypi_assets.leveldbs.versions import build_need
 from pypi_assets.leveldbs.versions.input_lists import (
     MANIFEST_NAME,
     input_list_path,
@@ -125,8 +125,8 @@ def test_version_is_rebuilt_only_if_many_rows_have_changed(
 
     base = publish(40)
     assert base.base_version == first.version  # so few rows are always applied
-    monkeypatch.setattr(loading, "LEAST_ROWS", 1)
-    for files, is_rebuilt in ((3, False), (12, True), (3, False)):
+    monkeypatch.setattr(build_need, "LEAST_ROWS_TO_REBUILD", 1)
+    for files, is_rebuilt in ((3, False), (60, True), (3, False)):
         result = publish(files)
         assert result.base_version == (None if is_rebuilt else base.version)
         assert (result.rebuilt_because is not None) is is_rebuilt
@@ -210,7 +210,7 @@ def test_build_without_input_list_is_repeated_in_another_directory(
 def test_expired_lease_holder_publishes_nothing(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pypi_assets.leveldbs.versions.publish.LEASE_TTL_S", -1.0)
+    monkeypatch.setattr("pypi_assets.leveldbs.versions.shared_reading.LEASE_TTL_S", -1.0)
 
     def take_over(_rows: int) -> None:
         with lease(small.catalog, "publish modules"):

@@ -14,4 +14,5 @@ HASHES = Dataset(
         "h SHA256 PROJECT FILENAME": "the version, the project's name, and the serial since which the file is live",
         "f PROJECT FILENAME": "the sha256 of a file",
     },
+    update_cost=2,  # each file has its own records
 )

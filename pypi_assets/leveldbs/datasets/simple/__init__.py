@@ -14,4 +14,5 @@ SIMPLE = Dataset(
         "f PROJECT FILENAME": "the release, URL, sha256, size, Requires-Python, time of upload or first sighting,"
         " yank and metadata of a file, and the status of its project",
     },
+    update_cost=2,  # each file has its own records
 )
