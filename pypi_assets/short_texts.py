@@ -24,6 +24,8 @@ def cached_if_short(maxsize: int, longest: int = _LONGEST) -> Callable[[_Functio
 
         @wraps(function)
         def call(*arguments: Hashable, **named: Hashable) -> Any:
+            if len(arguments) == 1 and not named and type(arguments[0]) is str:  # mostly, so this is fast
+                return (cached if len(arguments[0]) <= longest else function)(arguments[0])
             is_short = sum(map(_characters, (*arguments, *named.values()))) <= longest
             return (cached if is_short else function)(*arguments, **named)
 

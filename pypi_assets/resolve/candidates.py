@@ -1,7 +1,6 @@
 """The versions of a project that a resolution can choose, for one environment."""
 
-from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,9 +12,9 @@ from packaging.version import Version
 
 from pypi_assets.distributions.installability import action_of
 from pypi_assets.distributions.record import SKIPS, DistributionKind
-from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.distributions.served_metadata import own_requirements
 from pypi_assets.locks.environments import Environment
+from pypi_assets.resolve.positions import Positions
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 from pypi_assets.short_texts import cached_if_short
 
@@ -101,43 +100,33 @@ class Candidates:
     The files of a version are read on first access. `stable` has the bits of all versions that are not pre-releases.
     """
 
-    def __init__(self, project: str, releases: Releases, conditions: Conditions) -> None:
-        self.project, self._releases, self._conditions = project, releases, conditions
-        by_version: defaultdict[Version, list[str]] = defaultdict(list)
-        for name in releases.names:
-            version = _parsed(name)
-            if version is not None:
-                by_version[version].append(name)
-        self.versions = sorted(by_version)
-        self._names = [by_version[version] for version in self.versions]
-        self._read: list[Candidate | None] = [None] * len(self.versions)
-        self.stable = _bits(not version.is_prerelease for version in self.versions)
+    def __init__(self, project: str, releases: Releases, positions: Positions, conditions: Conditions) -> None:
+        self.project, self.releases = project, releases
+        self._positions, self._conditions = positions, conditions
+        self.count, self.known, self.stable = positions.count, positions.known, positions.stable
+        self._read: dict[int, Candidate] = {}
         self._sets: dict[str, VersionSet] = {}
         self._unmatched: list[str] = []
         self.names: dict[int, str] = {}
 
     def __getitem__(self, number: int) -> Candidate:
-        found = self._read[number]
+        found = self._read.get(number)
         if found is None:
-            files = [file for name in self._names[number] for file in self._releases.files(name)]
-            found = self._read[number] = _candidate(self.versions[number], files, self._conditions)
+            files = [file for name in self._positions.names[number] for file in self.releases.files(name)]
+            found = self._read[number] = _candidate(self._positions.version(number), files, self._conditions)
         return found
 
-    @property
-    def count(self) -> int:
-        """Return the number of versions."""
-        return len(self.versions)
-
-    @property
-    def known(self) -> int:
-        """Return the bits of all versions."""
-        return (1 << len(self.versions)) - 1
+    def is_known(self, number: int) -> bool:
+        """Check whether a version was accessed before."""
+        return number in self._read
 
     def number_of(self, version: str) -> int | None:
         """Return the number of a version, in any spelling, or None if the project does not have it."""
-        wanted = _parsed(version)
-        number = 0 if wanted is None else bisect_left(self.versions, wanted)
-        return number if self.versions[number : number + 1] == [wanted] else None
+        return self._positions.number_of(version)
+
+    def spellings(self, number: int) -> Sequence[str]:
+        """Return the names of the releases that have this version."""
+        return self._positions.names[number]
 
     def newest_first(self, bits: int) -> Iterator[tuple[int, Candidate]]:
         """Yield the known versions among `bits` that have a file to choose, newest first, with their numbers."""
@@ -174,45 +163,29 @@ class Candidates:
             found = self._sets[text] = self._match(specifier, text)
         return found
 
+    def allowed(self, specifier: SpecifierSet) -> int:
+        """Return the bits of the versions that a specifier allows, pre-releases included."""
+        return self._positions.allowed(specifier, exact_as_text=not self._conditions.as_uv)
+
     def _match(self, specifier: SpecifierSet, text: str) -> VersionSet:
-        if not text:
-            bits = self.known
-        else:
-            allowed = self._allowed(specifier)
-            bits = _bits(version in allowed for version in self.versions)
+        bits = self.allowed(specifier)
         if not bits:
             bits = 1 << self.count + len(self._unmatched)
             self._unmatched.append(text)
         shortest = self.names.get(bits)
         if shortest is None or len(text) < len(shortest):
             self.names[bits] = text
-        return VersionSet(bits, _notes(specifier))
-
-    def _allowed(self, specifier: SpecifierSet) -> set[Version]:
-        versions: Iterable[Version] = self.versions
-        exact = [one for one in specifier if one.operator == "==="] if self._conditions.as_uv else []
-        if exact:
-            wanted = {_parsed(one.version) for one in exact}
-            versions = [version for version in versions if wanted == {version}]
-            specifier = SpecifierSet(",".join(str(one) for one in specifier if one not in exact))
-        return set(specifier.filter(versions, prereleases=True))
+        return VersionSet(bits, notes_of(specifier))
 
     def named_alone(self, specifier: SpecifierSet) -> int:
         """Return the bit of the version that a specifier with a single comparison names exactly."""
         [one, *others] = specifier
-        named = None if others else _parsed(one.version)
-        return _bits(version == named for version in self.versions)
+        number = None if others else self.number_of(one.version)
+        return 0 if number is None else 1 << number
 
     def reasons(self, bits: int) -> Counter[str]:
         """Count the reasons why the known versions among `bits` have no file to choose."""
         return Counter(one.reason for _, one in self.live(bits) if one.file is None)
-
-
-def _bits(flags: Iterable[bool]) -> int:
-    return sum(1 << number for number, flag in enumerate(flags) if flag)
-
-
-_parsed = cached_if_short(maxsize=131_072, longest=100)(parsed_version)
 
 
 @cached_if_short(maxsize=4_096)
@@ -224,13 +197,8 @@ def _allows_earlier(requires_python: str, python: tuple[int, int, int]) -> bool:
     return any(map(SpecifierSet(requires_python).contains, earlier))
 
 
-def newest_first(names: Iterable[str]) -> list[str]:
-    """Return the versions in PEP 440 order, newest first. Invalid versions come last."""
-    return sorted(names, key=lambda name: (_parsed(name) is not None, _parsed(name) or name), reverse=True)
-
-
 @lru_cache(maxsize=2_048)  # each can have thousands of characters
-def _notes(specifier: SpecifierSet) -> Notes:
+def notes_of(specifier: SpecifierSet) -> Notes:
     notes = Notes.NONE
     for one in specifier:
         notes |= Notes.CONDITIONED

@@ -117,7 +117,7 @@ def resolve(
     allowed: dict[str, int] = {}
     touched: frozenset[str] = frozenset()
     for _ in range(_MOST_TRIES):
-        provider = SolverProvider(index, question, allowed)
+        provider = SolverProvider(index, question, allowed, watch.look)
         try:
             found = _attempt(index, provider, watch, most_steps)
             return replace(found, touched=found.touched | touched)

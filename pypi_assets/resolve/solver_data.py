@@ -5,7 +5,7 @@ requires the same version of the project, and the additional requirements of the
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -21,6 +21,7 @@ from pypi_assets.resolve.questions import (
     Unknown,
     Wanted,
 )
+from pypi_assets.resolve.read_ahead import ReadAhead
 from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets.resolve.version_sets import Notes, VersionSet
 
@@ -56,14 +57,25 @@ class Known(NamedTuple):
 class SolverProvider:
     """Answers a solver's queries about one question."""
 
-    def __init__(self, index: ReleaseIndex, question: ResolutionQuestion, pinned_yanked: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        index: ReleaseIndex,
+        question: ResolutionQuestion,
+        pinned_yanked: Mapping[str, int],
+        look: Callable[[], object] = lambda: None,
+    ) -> None:
         self.question, self._index = question, index
         self._environments: dict[str, Environment] = {}
         self._tables: dict[str, Candidates] = {}
+        self._untouched: dict[str, Candidates] = {}
         self._known: dict[tuple[str, int], Known] = {}
         self._required: dict[tuple[str, int], ReleaseRequirements] = {}
         self.allowed = dict(pinned_yanked)
         self.late_pins: dict[str, int] = {}
+        self._ahead = ReadAhead(index, question, self._table_ahead, self._requirements, look)
+        if index.reads_together:
+            self._ahead.constrain(self._held(question.constraints))
+            self._ahead.follow_roots(self._held(question.requirements))
         self.constraints = self._constraints()
         """The versions that constraints allow, by project. Only constraints that hold in the environment count."""
 
@@ -72,11 +84,15 @@ class SolverProvider:
         found = self._tables.get(package)
         if found is None:
             project = package.partition("[")[0]
-            if project == package:
-                found = self._index.candidates(project, self.question.conditions_of(project))
-            else:
-                found = self.table(project)
-            self._tables[package] = found
+            found = self._tables[package] = self._table_ahead(project) if project == package else self.table(project)
+        return found
+
+    def _table_ahead(self, project: str) -> Candidates:
+        """Return the versions of a project that is not looked at yet."""
+        found = self._untouched.get(project)
+        if found is None:
+            conditions = self.question.conditions_of(project)
+            found = self._untouched[project] = self._index.candidates(project, conditions)
         return found
 
     @property
@@ -240,14 +256,23 @@ class SolverProvider:
 
     def required(self, project: str, version: int) -> ReleaseRequirements:
         """Return the requirements of a version of a project. Raises UnknownRequirementsError."""
+        found = self._requirements(project, version)
+        if self._index.reads_together:
+            self._ahead.follow_version(project, version, found)
+        return found
+
+    def _requirements(self, project: str, version: int) -> ReleaseRequirements:
         key = project, version
         found = self._required.get(key)
         if found is None:
             found = self._required[key] = ReleaseRequirements(self._texts(project, version), self.holds)
         return found
 
+    def _held(self, some: Iterable[Wanted]) -> list[Wanted]:
+        return [one for one in some if one.url is None and self.holds(one, "")]
+
     def _texts(self, project: str, version: int) -> Iterable[str]:
-        file = self.candidate(project, version).file
+        file = self._table_ahead(project)[version].file
         if file is None:  # only versions with a file are chosen
             return ()
         is_refused = refusal(file, self.question.semantics is Semantics.UV) == FAILS

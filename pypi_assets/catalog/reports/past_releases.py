@@ -1,15 +1,16 @@
 """The facts about projects at a serial that the ranking of owners and the resolver need, and no others."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from isal import isal_zlib
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, bindparam, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, Text, and_, case, cast, func, or_, select
 
-from pypi_assets.catalog.database import Catalog, at_a_time, read_by_index, storable
+from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_later, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at, requiring_releases, rows_at, stream_rows
 from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
@@ -151,14 +152,13 @@ _RARE = ("refusals", "installed_metadata")
 
 @dataclass(frozen=True, slots=True)
 class PastProject:
-    """A project: its displayed name, and the ids of its releases that have live files, by version.
+    """A project: its displayed name, and the ids of the live files of each of its releases, by version.
 
     `lists` caches the lists of names that were read.
     """
 
-    id: int
     name: str
-    releases: Mapping[str, int]
+    releases: Mapping[str, Sequence[int]]
     lists: dict[int, list[str]] = field(default_factory=dict, repr=False)
 
 
@@ -182,60 +182,87 @@ class _LiveFileRow(NamedTuple):
     details: str | None
 
 
+class _Statement(NamedTuple):
+    """A statement that is built once, with the function that encodes the values it is executed for."""
+
+    query: Select[Any]
+    encode: Callable[[Sequence[Any]], Any]
+
+
 @dataclass
 class PastReleases:
-    """A reader of releases as of `serial`, which must have an answer. Its statements are built once for all
-    projects.
+    """A reader of releases as of `serial`, which must have an answer. It reads many projects with one statement.
+
+    Its statements are built once.
     """
 
     catalog: Catalog
     serial: int
-    _releases: Select[Any] | None = field(default=None, init=False)
-    _files: Select[Any] | None = field(default=None, init=False)
+    _releases: _Statement | None = field(default=None, init=False)
+    _files: _Statement | None = field(default=None, init=False)
     _has_past_generations: bool = field(default=False, init=False)
 
-    def project(self, normalized: str) -> PastProject | None:
-        """Return the releases of a project; None if no file of it is live."""
+    def projects(self, normalized: Iterable[str]) -> dict[str, PastProject]:
+        """Return the releases of these projects, by normalized name. Projects without a live file are missing."""
+        wanted = {storable(canonicalize_name(name)): name for name in normalized}
+        found: dict[str, PastProject] = {}
+        releases: defaultdict[str, dict[str, Sequence[int]]] = defaultdict(dict)
         with self.catalog.read() as connection:
             read_by_index(connection)
             if self._releases is None:
                 self._releases = self._select_releases(connection)
-            rows = connection.execute(self._releases, {"project": storable(canonicalize_name(normalized))}).all()
-        if not rows:
-            return None
-        id_, name, *_ = rows[0]
-        return PastProject(id_, name, {version: release_id for *_, version, release_id in rows})
+            for chunk in at_a_time(sorted(wanted)):
+                parameters = {"projects": self._releases.encode(chunk)}
+                for project, name, version, ids in bare_rows(connection, self._releases.query, parameters):
+                    if project not in found:
+                        found[project] = PastProject(name, releases[project])
+                    releases[project][version] = [int(id_) for id_ in ids.split(",")]
+        return {wanted[project]: one for project, one in found.items()}
 
-    def files(self, project: PastProject, versions: Collection[str]) -> list[dict[str, Any]]:
-        """Return the files of these releases that were live at the serial, with some of the columns of dumps."""
-        ids = [project.releases[version] for version in versions]
+    def files(self, wanted: Sequence[tuple[PastProject, Collection[str]]]) -> list[list[dict[str, Any]]]:
+        """Return the files of the given versions of each project, by filename, with some of the columns of dumps."""
+        places: dict[int, int] = {}
+        for place, (project, versions) in enumerate(wanted):
+            places |= {id_: place for version in versions for id_ in project.releases[version]}
+        found: dict[int, dict[str, Any]] = {}
         with self.catalog.read() as connection:
             read_by_index(connection)
             if self._files is None:
                 self._files = self._select_files(connection)
                 self._has_past_generations = has_past_generations(connection)
-            selected = connection.execute(self._files, {"project": project.id, "releases": ids})
-            rows = [_LiveFileRow(*row) for row in selected]
-            found = {row.id: _file(project, row) for row in rows}
-            if rows and self._has_past_generations:
+            for ids in at_a_time(sorted(places)):
+                for values in bare_rows(connection, self._files.query, {"files": self._files.encode(ids)}):
+                    row = _LiveFileRow._make(values)
+                    found[row.id] = _file(wanted[places[row.id]][0], row)
+            if found and self._has_past_generations:
                 for id_, content in contents_at(connection, self.serial, list(found)).items():
                     found[id_] |= _as_it_was(content.sha256, content.facts)
-        return list(found.values())
+        of_projects: list[list[dict[str, Any]]] = [[] for _ in wanted]
+        for id_, file in sorted(found.items(), key=lambda one: one[1]["filename"]):
+            of_projects[places[id_]].append(file)
+        return of_projects
 
-    def _select_releases(self, connection: Connection) -> Select[Any]:
-        return (
-            select(projects.c.id, projects.c.name, releases.c.version, releases.c.id)
-            .select_from(projects)
+    def _select_releases(self, connection: Connection) -> _Statement:
+        sent, encode = sent_later(connection, projects.c.normalized, "projects")
+        live = live_intervals
+        is_live = and_(live.c.distribution_id == distributions.c.id, _holds_at(live, self.serial))
+        ids = func.aggregate_strings(cast(distributions.c.id, Text), ",")
+        query = (
+            select(projects.c.normalized, projects.c.name, releases.c.version, ids)
+            .select_from(sent)
+            .join(projects, projects.c.normalized == sent.c.value)
             .join(distributions, distributions.c.project_id == projects.c.id)
             .join(releases, releases.c.id == distributions.c.release_id)
-            .join(live_intervals, self._is_live())
-            .where(projects.c.normalized == bindparam("project"), answered_at(connection, projects.c.id, self.serial))
-            .group_by(projects.c.id, projects.c.name, releases.c.version, releases.c.id)
+            .join(live, is_live)
+            .where(answered_at(connection, projects.c.id, self.serial))
+            .group_by(projects.c.normalized, projects.c.name, releases.c.id, releases.c.version)
         )
+        return _Statement(query, encode)
 
-    def _select_files(self, connection: Connection) -> Select[Any]:
+    def _select_files(self, connection: Connection) -> _Statement:
+        sent, encode = sent_later(connection, distributions.c.id, "files")
         yanked, data = yanked_intervals, distribution_data
-        return (
+        query = (
             select(
                 distributions.c.id,
                 releases.c.version,
@@ -253,23 +280,14 @@ class PastReleases:
                 name_lists.c.content,
                 case((or_(*(data.c.details.contains(f'"{name}"') for name in _RARE)), data.c.details)),
             )
-            .select_from(distributions)
+            .select_from(sent)
+            .join(distributions, distributions.c.id == sent.c.value)
             .join(releases, releases.c.id == distributions.c.release_id)
             .join(data, data.c.distribution_id == distributions.c.id)
-            .join(live_intervals, self._is_live())
             .outerjoin(yanked, and_(yanked.c.distribution_id == distributions.c.id, _holds_at(yanked, self.serial)))
             .outerjoin(name_lists, name_lists.c.id == data.c.requires_dist_id)
-            .where(
-                distributions.c.project_id == bindparam("project"),
-                distributions.c.release_id.in_(bindparam("releases", expanding=True)),
-                answered_at(connection, distributions.c.project_id, self.serial),
-            )
-            .order_by(distributions.c.filename)
         )
-
-    def _is_live(self) -> ColumnElement[bool]:
-        is_of_file = live_intervals.c.distribution_id == distributions.c.id
-        return and_(is_of_file, _holds_at(live_intervals, self.serial))
+        return _Statement(query, encode)
 
 
 def _holds_at(intervals: Table, serial: int) -> ColumnElement[bool]:

@@ -59,22 +59,30 @@ def small(tmp_path: Path, database_url: str) -> SmallCatalog:
 @pytest.mark.parametrize("serial", range(10))
 def test_files_equal_the_dumps_at_each_serial(small: SmallCatalog, serial: int):
     past = PastReleases(small.catalog, serial)
-    project = past.project("demo")
-    rows = [as_dumped(row) for row in project_rows_at(small.catalog, serial, "demo")]
-    if project is None:
-        assert not rows
-    else:
-        assert (project.name, set(project.releases)) == ("Demo", {str(row["version"]) for row in rows})
-        found = past.files(project, list(project.releases))
-        assert sorted(found, key=lambda one: one["filename"]) == sorted(
-            ({name: row[name] for name in found[0]} for row in rows), key=lambda one: one["filename"]
+    found = past.projects(["Other", "demo", "nothing"])
+    rows = {
+        name: [as_dumped(row) for row in project_rows_at(small.catalog, serial, name)] for name in ("demo", "Other")
+    }
+    assert found.keys() == {name for name, of_project in rows.items() if of_project}
+    wanted = [(project, list(project.releases)) for project in found.values()]
+    files = dict(zip(found, past.files(wanted), strict=True))
+    for name, project in found.items():
+        assert project.name == rows[name][0]["project"]
+        assert set(project.releases) == {str(row["version"]) for row in rows[name]}
+        assert files[name] == sorted(
+            ({column: row[column] for column in files[name][0]} for row in rows[name]), key=lambda one: one["filename"]
         )
-        assert past.files(project, ["1.0"]) == [file for file in found if file["version"] == "1.0"]
+        [of_release] = past.files([(project, [next(iter(project.releases))])])
+        assert of_release == [file for file in files[name] if file["version"] == next(iter(project.releases))]
     small.catalog.close()
 
 
-def test_unknown_project_has_no_files(small: SmallCatalog):
-    assert PastReleases(small.catalog, 9).project("nothing\0") is None
+def test_unknown_projects_are_missing_and_no_files_are_asked_for(small: SmallCatalog):
+    past = PastReleases(small.catalog, 9)
+    assert past.projects(["nothing\0", "lone \ud800"]) == {}
+    assert past.projects([]) == {}
+    assert past.files([]) == []
+    assert past.files([(past.projects(["demo"])["demo"], [])]) == [[]]
     small.catalog.close()
 
 

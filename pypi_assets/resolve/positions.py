@@ -1,0 +1,152 @@
+"""The versions of a project in the order of PEP 440, and the ranges of positions that specifiers allow.
+
+The version at position N is bit N of sets. Nothing here depends on files or on an environment.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import NamedTuple
+
+from packaging.specifiers import Specifier, SpecifierSet
+from packaging.version import Version
+
+from pypi_assets.distributions.requirements import parsed_version
+from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
+from pypi_assets.short_texts import cached_if_short
+
+_ANY_SERIES = ".*"
+_KEY = itemgetter(0)
+
+
+class _Ranked(NamedTuple):
+    """A version as written, with the key of its place in the order. Equal versions have equal keys."""
+
+    key: VersionKey
+    is_stable: bool
+    text: str
+
+
+class Positions:
+    """The versions of a project in ascending order. `names` has the spellings of each, as in the releases.
+
+    `stable` has the bits of all versions that are not pre-releases. Texts that are not versions are skipped.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        ranked = [one for name in names if (one := _ranked(name)) is not None]
+        ranked.sort(key=_KEY)
+        self.names: list[list[str]] = []
+        self._keys: list[VersionKey] = []
+        unstable = 0
+        for key, is_stable, text in ranked:
+            if self._keys and self._keys[-1] == key:
+                self.names[-1].append(text)
+                continue
+            if not is_stable:
+                unstable |= 1 << len(self._keys)
+            self._keys.append(key)
+            self.names.append([text])
+        self.known = (1 << len(self._keys)) - 1
+        self.stable = self.known & ~unstable
+        self._ranges: dict[tuple[str, bool], int] = {}
+
+    @property
+    def count(self) -> int:
+        """Return the number of versions."""
+        return len(self._keys)
+
+    def version(self, number: int) -> Version:
+        """Return the version at a position, in the spelling of its first release."""
+        return Version(self.names[number][0])
+
+    def number_of(self, version: str) -> int | None:
+        """Return the position of a version, in any spelling, or None if the project does not have it."""
+        ranked = _ranked(version)
+        if ranked is None:
+            return None
+        number = bisect_left(self._keys, ranked.key)
+        return number if self._keys[number : number + 1] == [ranked.key] else None
+
+    def newest_first(self) -> list[str]:
+        """Return the names of all releases, newest first."""
+        return [name for names in reversed(self.names) for name in names]
+
+    def allowed(self, specifier: SpecifierSet, *, exact_as_text: bool = True) -> int:
+        """Return the bits of the versions that a specifier allows, pre-releases included.
+
+        `===` compares texts, or versions if not `exact_as_text`.
+        """
+        key = str(specifier), exact_as_text
+        bits = self._ranges.get(key)
+        if bits is None:
+            bits = self.known
+            for one in specifier:
+                bits &= self._allowed_by(one, exact_as_text=exact_as_text)
+            self._ranges[key] = bits
+        return bits
+
+    def _allowed_by(self, one: Specifier, *, exact_as_text: bool) -> int:
+        operator, wanted = one.operator, one.version
+        if operator == "===":
+            return self._filtered(one) if exact_as_text else self._bit(self.number_of(wanted))
+        if operator == "!=":
+            return self.known & ~self._allowed_by(Specifier(f"=={wanted}"), exact_as_text=exact_as_text)
+        if wanted.endswith(_ANY_SERIES):
+            return self._run(one, self._start(f"{wanted.removesuffix(_ANY_SERIES)}.dev0"))
+        start = self._start(wanted)
+        if operator in {"==", "~="}:
+            return self._run(one, start)
+        if operator == ">=":
+            return self.known & -(1 << start)
+        if operator == "<=":
+            return self._run(one, start) | (1 << start) - 1  # locals of the version are allowed
+        version = _parsed(wanted)
+        if version is not None and not (version.is_postrelease or version.local):
+            # the versions that belong to a final release are next to it, and not allowed either
+            if operator == "<":
+                return (1 << (start if version.is_prerelease else self._start(f"{wanted}.dev0"))) - 1
+            if not version.is_prerelease:
+                return self.known & -(1 << start) & ~self._run(one, start, is_allowed=False)
+        return self._filtered(one)
+
+    def _start(self, version: str) -> int:
+        ranked = _ranked(version)
+        return self.count if ranked is None else bisect_left(self._keys, ranked.key)
+
+    def _run(self, one: Specifier, start: int, *, is_allowed: bool = True) -> int:
+        """Return the bits of the versions from `start` on that are allowed, or are not, up to the first other one."""
+        after, step = start, 1
+        while after < self.count and self._allows(one, after) is is_allowed:
+            after, step = after + step, step * 2
+        after = bisect_left(
+            range(self.count),
+            True,
+            max(start, after - step // 2),
+            min(after, self.count),
+            key=lambda number: self._allows(one, number) is not is_allowed,
+        )
+        return (1 << after) - (1 << start)
+
+    def _allows(self, one: Specifier, number: int) -> bool:
+        return one.contains(self.version(number), prereleases=True)
+
+    def _filtered(self, one: Specifier) -> int:
+        """Return the bits of a specifier whose versions may have gaps between them."""
+        return sum(1 << number for number in range(self.count) if self._allows(one, number))
+
+    @staticmethod
+    def _bit(number: int | None) -> int:
+        return 0 if number is None else 1 << number
+
+
+_parsed = cached_if_short(maxsize=131_072, longest=100)(parsed_version)
+
+
+@cached_if_short(maxsize=131_072, longest=100)
+def _ranked(text: str) -> _Ranked | None:
+    version = parsed_version(text)
+    if version is None:
+        return None
+    *key, _ = version_key(text)  # without the spelling
+    return _Ranked(tuple(key), not version.is_prerelease, text)
