@@ -23,6 +23,7 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.distributions.limits import ReadLimits
 from pypi_assets.distributions.reader_pool import ReaderPool
 from pypi_assets.errors import FIRST_COMMANDS
+from pypi_assets.iceberg.table_catalog import TableOptions
 from pypi_assets.index.client import IndexClient
 from pypi_assets.index.connections import Network
 from pypi_assets.index.detection import Detection, detect
@@ -212,6 +213,11 @@ def _claimant(settings: Settings, catalog: Catalog | None) -> RootOwner:
     with catalog.read() as connection:
         index_url, identity = followed_index(connection), catalog_identity(connection)
     return RootOwner(index_url or redact(settings.index_url), identity or NEW)
+
+
+def table_options_from(settings: Settings) -> TableOptions:
+    """Return where the Iceberg tables are, and which catalog names them."""
+    return TableOptions(settings.tables_catalog_url, settings.tables_namespace)
 
 
 def limits_from(settings: Settings) -> ReadLimits:

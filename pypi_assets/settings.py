@@ -347,6 +347,20 @@ class Settings(BaseSettings):
     parquet_exports_kept: Annotated[
         int, Field(ge=1, le=10_000, description="how many of the newest Parquet exports are kept, 1 to 10000")
     ] = 2
+    tables_catalog_url: Annotated[
+        str,
+        Field(
+            pattern=r"^(https?://\S+)?$",
+            description="the http(s) address of an Iceberg REST catalog for the tables; empty: the project's database",
+        ),
+    ] = ""
+    tables_namespace: Annotated[
+        str,
+        Field(pattern=r"^[a-z0-9_]{1,64}$", description="the Iceberg namespace of the tables: a-z, 0-9 and _"),
+    ] = "pypi"
+    tables_days_kept: Annotated[
+        float, Field(ge=0, le=36_500, description="days whose last snapshot of the tables is kept, 0 to 36500")
+    ] = 30.0
     solvability_since: Annotated[
         date | None,
         Field(description="the first day, like 2026-03-01, for which Dagster resolves projects; empty: none"),

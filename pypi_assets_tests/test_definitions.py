@@ -47,6 +47,7 @@ def test_definitions_are_loadable() -> None:
         *LEVELDBS,
         "change_journal",
         "parquet_export",
+        "iceberg_tables",
         "scope_projects",
         "scope_distribution_data",
     }
@@ -56,7 +57,7 @@ def test_definitions_are_loadable() -> None:
         dg.AssetKey("late_dump"),
         dg.AssetKey("compacted_dump"),
     }
-    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 8 + 2 * len(DATASETS)
+    assert len(defs.get_repository_def().asset_checks_defs_by_key) == 10 + 2 * len(DATASETS)
     checks = {key.name for key in defs.get_repository_def().asset_checks_defs_by_key}
     assert {f"{dataset}_{check}" for dataset in DATASETS for check in ("is_fresh", "matches_input_list")} <= checks
     built = defs.resolve_job_def("update_leveldbs").asset_layer.executable_asset_keys
@@ -131,7 +132,7 @@ def test_index_url_is_shown_without_credentials() -> None:
 
 def test_dump_readers_depend_on_late_and_compacted_dumps() -> None:
     late, compacted = dg.AssetKey("late_dump"), dg.AssetKey("compacted_dump")
-    for reader in (*LEVELDBS, "parquet_export"):
+    for reader in (*LEVELDBS, "parquet_export", "iceberg_tables"):
         assert {late, compacted} <= node(reader).parent_keys
     assert node("compacted_dump").parent_keys == {dg.AssetKey("incremental_dump"), late}
 

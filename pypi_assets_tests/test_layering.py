@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "dumps": {"catalog", "storage"},
     "leveldbs": {"dumps", "storage", "catalog", "distributions"},
     "parquet": {"dumps", "storage", "catalog"},
+    "iceberg": {"parquet", "leveldbs", "dumps", "storage", "catalog", "distributions"},
     "journal": {"dumps", "storage", "catalog", "distributions", "index"},
     "lookup": {
         "leveldbs",
@@ -65,6 +66,7 @@ MAY_IMPORT = {
         "distributions",
         "catalog",
         "crawl",
+        "iceberg",
         "scopes",
         "storage",
         "progress",
@@ -93,6 +95,7 @@ MAY_IMPORT = {
         "dumps",
         "leveldbs",
         "parquet",
+        "iceberg",
         "journal",
         "lookup",
         "resolve",
@@ -228,6 +231,7 @@ PRIVATE_PARTS_OF_DAGSTER = {
 LINKS_OF_DELETIONS = [
     "extracts.packs.clean_packs",
     "parquet.export_manifest.clean_exports",
+    "iceberg.unused_files.clean_tables",
     "leveldbs.versions.unused_versions.clean_versions",
     "dumps.unused_dumps.clean_dumps",
     "resolve.solvability.clean_days",

@@ -38,6 +38,7 @@ EXPECTED = [
     "extracts.packs.PackError",
     "index.errors.PackageIndexError",
     "leveldbs.format.leveldb_errors.LeveldbError",
+    "iceberg.table_catalog.TablesError",
     "parquet.export_manifest.ParquetError",
     "storage.store.StorageError",
 ]

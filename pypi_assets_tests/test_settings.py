@@ -61,6 +61,8 @@ WRONG = {
     "service_public_url": ["packages", "ftp://host/", "https://user@host/", "https://host/?a=1", "https://host/$(x)"],
     "owners": ["somebody", "me@localhost", "team:", "team:data,me@example"],
     "notify_urls": ["me@example.org", "mailto://me:secret@example.org secret"],
+    "tables_catalog_url": ["catalog", "ftp://host/", "https://host/a b"],
+    "tables_namespace": ["", "a.b", "Pypi", "a/b"],
     "solvability_since": ["0", "1772323200", "2026-02-30", "yesterday"],
     "webhooks": ["http://example.org/", '{"url": "http://example.org/"}', '["http://example.org/"]'],
 }
@@ -99,6 +101,8 @@ RIGHT = {
         ("json://127.0.0.1/", "mailto://me:secret@example.org"),
     ),
     "owners": ("me@example.org, team:data", ("me@example.org", "team:data")),
+    "tables_catalog_url": ("http://127.0.0.1:8181/catalog", "http://127.0.0.1:8181/catalog"),
+    "tables_namespace": ("pypi_2", "pypi_2"),
     "solvability_since": ("2026-03-01", date(2026, 3, 1)),
     "webhooks": ('[{"url": "http://example.org/"}]', '[{"url": "http://example.org/"}]'),
 }

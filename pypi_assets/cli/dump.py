@@ -212,11 +212,54 @@ def dump_parquet_command(force: bool, views: bool, as_json: bool) -> None:
         print_message("nothing has changed since that export")
 
 
+@command("tables", group=dump_group)
+@click.option("--from-scratch", is_flag=True, help="Create the tables again, without their earlier snapshots.")
+@JSON
+def dump_tables_command(from_scratch: bool, as_json: bool) -> None:
+    """Bring the Apache Iceberg tables up to date.
+
+    Each dump becomes a snapshot with the serial of its end. The tables have files, requirements, modules, commands and
+    events. Only dumps and events are read: run `pypi-assets dump incremental` first.
+    """
+    from pypi_assets.components import storage_from, table_options_from
+    from pypi_assets.iceberg.newest_tables import NEWEST_PATH
+    from pypi_assets.iceberg.table_catalog import require_iceberg
+    from pypi_assets.settings import load_settings
+
+    require_iceberg()
+    from pypi_assets.iceberg.updates import update_tables
+
+    settings = load_settings()
+    options = table_options_from(settings)
+    with existing_catalog(settings) as catalog, terminal.progress_shown() as report:
+        storage = storage_from(settings, catalog)
+        result = update_tables(
+            catalog,
+            storage,
+            options,
+            from_scratch=from_scratch,
+            progress=lambda rows: report(Progress("table rows", rows, 0)),
+        )
+    latest = storage.uri(NEWEST_PATH)
+    if as_json:
+        tables = {
+            name: asdict(table) | {"snapshots_added": result.added.get(name, 0)}
+            for name, table in result.newest.tables.items()
+        }
+        print_json({"serial": result.newest.serial, "latest": latest, "tables": tables})
+        return
+    for name, table in result.newest.tables.items():
+        click.echo(f"{options.namespace}.{name}: {counted(table.rows, 'row')} at serial {result.newest.serial}")
+    click.echo(latest)
+    if not result.added:
+        print_message("nothing has changed since these snapshots")
+
+
 @command("clean", "--dry-run", group=dump_group)
 @click.option("--dry-run", is_flag=True, help="Only list the files that would be deleted.")
 @JSON
 def dump_clean_command(dry_run: bool, as_json: bool) -> None:
-    """Delete superseded dumps, LevelDB versions and Parquet exports.
+    """Delete superseded dumps, LevelDB versions, Parquet exports and snapshots of tables.
 
     It also deletes incomplete files of stopped runs. Files in use are kept, and so are files that are younger than
     PYPI_ASSETS_SUPERSEDED_KEPT_HOURS. Try --dry-run first.
@@ -228,7 +271,7 @@ def dump_clean_command(dry_run: bool, as_json: bool) -> None:
     settings = load_settings()
     with existing_catalog(settings) as catalog:
         chain = DeletionChain(catalog, storage_from(settings, catalog), kept_from(settings))
-        removed = list(chain.clean_publications(dry_run=dry_run))
+        removed = [*chain.clean_publications(dry_run=dry_run), *chain.clean_tables(dry_run=dry_run)]
     if as_json:
         print_json([asdict(removal) for removal in removed])
         return

@@ -10,6 +10,7 @@ from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.publications.dump_registry import Dump
 from pypi_assets.catalog.reports.catalog_status import ledger_faults
 from pypi_assets.catalog.reports.live_files import count_live
+from pypi_assets.components import table_options_from
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import CheckFactory, check, check_result
 from pypi_assets.defs.policy import leveldb_asset
@@ -18,6 +19,8 @@ from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_audit import audit_dump
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.full_dump import newest_dump
+from pypi_assets.iceberg.table_audit import count_rows, scan_bucket
+from pypi_assets.iceberg.table_catalog import opened_tables
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.leveldbs.versions.input_lists import published_versions
@@ -135,10 +138,59 @@ def parquet_rows_match_catalog(catalog: CatalogResource, storage: StorageResourc
     )
 
 
+@check("iceberg_tables")
+def table_rows_match_catalog(
+    settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+) -> dg.AssetCheckResult:
+    """The newest snapshots have one row for each file and for each event that the catalog has at their serial."""
+    with (
+        expected_errors_as_failures(),
+        opened_tables(catalog.get(), storage.get(), table_options_from(settings.get())) as tables,
+    ):
+        counts = count_rows(catalog.get(), tables)
+    return check_result(
+        passed=all(count.rows == count.expected for count in counts),
+        description="; ".join(
+            f"{count.name} has {count.rows} rows, and the catalog counts {count.expected}" for count in counts
+        ),
+        metadata={
+            "serial": counts[0].serial,
+            **{f"{count.name} rows": count.rows for count in counts},
+            **{f"expected {count.name} rows": count.expected for count in counts},
+        },
+    )
+
+
+@check("iceberg_tables")
+def table_scan_matches_catalog(
+    settings: SettingsResource, catalog: CatalogResource, storage: StorageResource
+) -> dg.AssetCheckResult:
+    """One bucket of the tables has exactly the files of its projects. The buckets take turns by the serial."""
+    with (
+        expected_errors_as_failures(),
+        opened_tables(catalog.get(), storage.get(), table_options_from(settings.get())) as tables,
+    ):
+        scanned = scan_bucket(catalog.get(), tables)
+    return check_result(
+        passed=not scanned.differences,
+        description="; ".join(scanned.differences[:10])
+        or f"bucket {scanned.bucket} has the files of {scanned.projects} projects at serial {scanned.serial}",
+        metadata={
+            "serial": scanned.serial,
+            "bucket": scanned.bucket,
+            "rows": scanned.rows,
+            "projects": scanned.projects,
+            "differences": len(scanned.differences),
+        },
+    )
+
+
 CHECKS = [
     ranges_without_gap_or_overlap,
     full_dump_rows_match_catalog,
     incremental_dump_rows_match_catalog,
     *MATCHES_INPUT_LIST.values(),
     parquet_rows_match_catalog,
+    table_rows_match_catalog,
+    table_scan_matches_catalog,
 ]

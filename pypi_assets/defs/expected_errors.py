@@ -11,6 +11,7 @@ from pypi_assets.catalog.database import CatalogError, database_failure
 from pypi_assets.catalog.ledger.serial_range import RangeError
 from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.iceberg.table_catalog import TablesError
 from pypi_assets.index.errors import PackageIndexError
 from pypi_assets.journal.kafka import KafkaError
 from pypi_assets.journal.publishing import JournalForkError
@@ -33,6 +34,7 @@ _ERRORS = (
     DumpDamagedError,
     LeveldbError,
     ParquetError,
+    TablesError,
     JournalForkError,
     JournalDamagedError,
     NoJournalError,

@@ -168,6 +168,12 @@ export_parquet_job = AssetJob(
     description="Exports all files on the package index as Parquet, if the dumps have changes. Needs the extra"
     " `parquet`.",
 )
+update_tables_job = AssetJob(
+    "update_tables",
+    assets=["iceberg_tables"],
+    tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "update_tables"},
+    description="Adds a snapshot for each new dump to the Apache Iceberg tables. Needs the extra `tables`.",
+)
 health_job = AssetJob(
     "health",
     checks=health.HEALTH_CHECKS,
@@ -180,4 +186,11 @@ FEW_RUNS = [full_crawl_job, full_dump_job, redump_job]
 """Jobs with few runs, which show what was made as long as nothing newer exists. Their runs are never deleted."""
 OF_ONE_PARTITION = [incremental_crawl_job, update_leveldbs_job, follow_scopes_job]
 """Jobs whose runs need a partition (a range, a version or a scope), which sensors add."""
-MANY_RUNS = [*OF_ONE_PARTITION, dump_late_changes_job, compact_dumps_job, export_parquet_job, health_job]
+MANY_RUNS = [
+    *OF_ONE_PARTITION,
+    dump_late_changes_job,
+    compact_dumps_job,
+    export_parquet_job,
+    update_tables_job,
+    health_job,
+]

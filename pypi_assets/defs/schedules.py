@@ -14,6 +14,7 @@ from pypi_assets.defs.jobs import (
     export_parquet_job,
     full_dump_job,
     health_job,
+    update_tables_job,
 )
 from pypi_assets.defs.maintenance_jobs import audit_catalog, clean_up_storage, retry_exhausted, verify_newest_versions
 from pypi_assets.defs.naming import Naming
@@ -78,16 +79,22 @@ _DAILY_PARQUET = Schedule(
     "53 7 * * *",
     "Exports Parquet once a day, if the dumps have changes.",
 )
+_HOURLY_TABLES = Schedule(
+    "hourly_tables",
+    update_tables_job,
+    "29 * * * *",
+    "Brings the Apache Iceberg tables up to date once an hour.",
+)
 
 
 def build_schedules(naming: Naming, more: Iterable[Schedule] = (), *, on: bool) -> list[dg.ScheduleDefinition]:
     """Return all schedules and `more`.
 
-    `on` says whether they are on from the start, or only once a person turns them on. The schedule of Parquet, which
-    needs an extra, is never on from the start.
+    `on` says whether they are on from the start, or only once a person turns them on. The schedules of Parquet and of
+    tables, which need an extra, are never on from the start.
     """
     always = [_definition(naming, schedule, on=on) for schedule in (*_SCHEDULES, *more)]
-    return [*always, _definition(naming, _DAILY_PARQUET, on=False)]
+    return [*always, *(_definition(naming, schedule, on=False) for schedule in (_DAILY_PARQUET, _HOURLY_TABLES))]
 
 
 def _definition(naming: Naming, schedule: Schedule, *, on: bool) -> dg.ScheduleDefinition:

@@ -81,6 +81,11 @@ def write_rows(
     return count
 
 
+def record_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Yield live rows as Arrow data with the columns of `SCHEMA`, some rows at a time."""
+    return _batches(rows)
+
+
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     group: list[pa.RecordBatch] = []
     rows = size = 0

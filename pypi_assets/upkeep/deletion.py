@@ -1,9 +1,9 @@
 """Delete superseded and abandoned data, as one chain of steps in a fixed order.
 
 LevelDB versions are deleted first, then the dumps that no remaining version names, then Parquet exports: each of these
-steps needs the step before it. The other steps are independent, so they run even if an earlier step fails: packs, rows
-of the catalog, days of solvability, orphaned files of the journal, unwanted kept files, and old ranges, versions and
-runs in Dagster.
+steps needs the step before it. The other steps are independent, so they run even if an earlier step fails: snapshots of
+Iceberg tables, packs, rows of the catalog, days of solvability, orphaned files of the journal, unwanted kept files, and
+old ranges, versions and runs in Dagster.
 
 Every step keeps the objects that a reader can have open: objects that were in use within the grace time, or since the
 oldest active lease was taken. The rules of each step are in its own module; this module only has their order. The job
@@ -13,6 +13,7 @@ and the commands that delete call this module, and never a step directly.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from pypi_assets.catalog.coordination.leases import LeaseTakenError, deletion_deadlines, lease, renewing
 from pypi_assets.catalog.database import Catalog
@@ -27,9 +28,12 @@ from pypi_assets.catalog.pruning import (
     unused_lists,
 )
 from pypi_assets.catalog.tables import dumps, leveldb_versions
+from pypi_assets.components import table_options_from
 from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.dumps.unused_dumps import clean_dumps
 from pypi_assets.extracts.packs import CleanedPacks, clean_packs
+from pypi_assets.iceberg.table_catalog import TableOptions
+from pypi_assets.iceberg.unused_files import clean_tables
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.keeping.unwanted_files import clean_files
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -56,7 +60,7 @@ class Kept:
     All of it is kept for `grace_s` seconds. The newest `versions` of each dataset and the newest `exports` are always
     kept. Dagster shows ranges, versions and runs for `partition_days` days. The catalog keeps visits for `visit_days`
     days and attempts to read files for `attempt_days` days. Days of solvability are kept for `solvability_days` days
-    after they were computed.
+    after they were computed. Of `tables`, the last snapshot of each of the last `table_days` days is kept.
     """
 
     grace_s: float
@@ -66,6 +70,8 @@ class Kept:
     visit_days: float = 90.0
     attempt_days: float = 90.0
     solvability_days: float = 400.0
+    table_days: float = 30.0
+    tables: TableOptions = field(default_factory=TableOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,8 @@ def kept_from(settings: Settings) -> Kept:
         visit_days=settings.visits_kept_days,
         attempt_days=settings.read_attempts_kept_days,
         solvability_days=settings.solvability_kept_days,
+        table_days=settings.tables_days_kept,
+        tables=table_options_from(settings),
     )
 
 
@@ -173,6 +181,10 @@ class DeletionChain:
             for removal in self.clean_publications():
                 cleaned.removals.append(removal)
                 progress(cleaned.deletions)
+        with link("tables"):
+            for removal in self.clean_tables():
+                cleaned.removals.append(removal)
+                progress(cleaned.deletions)
         with link("packs"):
             cleaned.packs = self.clean_packs()
             progress(cleaned.deletions)
@@ -205,6 +217,15 @@ class DeletionChain:
         )
         deadlines = deletion_deadlines(self.catalog, kept.grace_s, dry_run=dry_run)
         yield from clean_exports(self.storage, deadlines, kept=kept.exports, dry_run=dry_run)
+
+    def clean_tables(self, *, dry_run: bool = False) -> Iterator[Removal]:
+        """Expire old snapshots of the Iceberg tables, delete their files, and yield the deletions of each table.
+
+        A `dry_run` deletes nothing. Raises TablesError.
+        """
+        first_day = datetime.fromtimestamp(self.catalog.clock() - self.kept.table_days * DAY_S, UTC).date()
+        deadlines = deletion_deadlines(self.catalog, self.kept.grace_s, dry_run=dry_run)
+        yield from clean_tables(self.catalog, self.storage, self.kept.tables, deadlines, first_day, dry_run=dry_run)
 
     def clean_packs(self, *, dry_run: bool = False) -> CleanedPacks:
         """Delete unused packs, and return them. A `dry_run` deletes nothing. Raises the errors of `extracts.packs`."""

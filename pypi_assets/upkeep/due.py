@@ -35,6 +35,7 @@ from pypi_assets.catalog.work.full_crawls import FullCrawl, find_open_crawl, has
 from pypi_assets.dumps.compaction import next_join
 from pypi_assets.dumps.cover import Cover, cover_of
 from pypi_assets.dumps.dump_writer import ranges_without_dump
+from pypi_assets.iceberg.newest_tables import are_tables_due
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import BuildNeed, Need, Newest, build_need, newest_version
@@ -45,7 +46,7 @@ AUDIT_AFTER_CRAWL_S = 8 * 24 * 3600.0
 """More than a week, because a schedule makes an audit each week if schedules are on."""
 STAGES = (
     *("full_crawl", "scopes", "ranges", "journal", "full_dump", "range_dumps", "late_dump", "compaction"),
-    *("parquet", "redump", "retry"),
+    *("parquet", "tables", "redump", "retry"),
 )
 """The kinds of work that `Due.counts` has in addition to the datasets."""
 
@@ -190,6 +191,7 @@ class Due:
     datasets: Mapping[str, DatasetDue]
     compaction: tuple[str, ...]
     is_parquet_due: bool
+    are_tables_due: bool
     is_reprocessed: bool
     exhausted: int
 
@@ -214,6 +216,7 @@ class Due:
         built = {name: int(dataset.is_due) for name, dataset in self.datasets.items()}
         after = {
             "parquet": int(self.is_parquet_due),
+            "tables": int(self.are_tables_due),
             "redump": int(self.is_reprocessed or bool(self.unbuildable)),
             "retry": self.exhausted,
         }
@@ -409,6 +412,7 @@ def what_is_due(catalog: Catalog, storage: Storage | None) -> Due:
         datasets=datasets,
         compaction=() if storage is None else due_compaction(known, datasets, catalog.clock()),
         is_parquet_due=storage is not None and due_parquet(storage, cover),
+        are_tables_due=storage is not None and are_tables_due(storage, cover),
         is_reprocessed=is_reprocessed,
         exhausted=exhausted,
     )

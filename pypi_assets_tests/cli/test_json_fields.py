@@ -63,6 +63,7 @@ def test_json_fields_are_unchanged(
     run("scope remove", "mine")
     run("dump full", "--shards", "1")
     run("dump parquet")
+    run("dump tables")
     run("leveldb update")
     first = index.serial
     index.wheel("demo", "2.0")

@@ -380,6 +380,7 @@ NEEDING_A_CATALOG = [
     ("dump", "redo"),
     ("dump", "incremental"),
     ("dump", "parquet"),
+    ("dump", "tables"),
     ("dump", "clean"),
     ("dump", "compact"),
     ("leveldb", "update"),

@@ -56,6 +56,7 @@ RUNS: dict[str, list[list[str]]] = {
     "dump redo": [["--shards", "1"]],
     "dump compact": [[]],
     "dump parquet": [["--force", "--views"]],
+    "dump tables": [["--from-scratch"]],
     "admin restore": [[]],
     "leveldb update": [["--force"]],
     "leveldb list": [[]],

@@ -23,6 +23,7 @@ def test_schedules_are_off_until_turned_on() -> None:
     assert {name: (schedule.job_name, schedule.default_status) for name, schedule in schedules.items()} == {
         "daily_retry": ("retry_failures", dg.DefaultScheduleStatus.STOPPED),
         "daily_parquet": ("export_parquet", dg.DefaultScheduleStatus.STOPPED),
+        "hourly_tables": ("update_tables", dg.DefaultScheduleStatus.STOPPED),
         "weekly_full_dump": ("full_dump", dg.DefaultScheduleStatus.STOPPED),
         "hourly_compaction": ("compact_dumps", dg.DefaultScheduleStatus.STOPPED),
         "daily_clean_up": ("clean_up", dg.DefaultScheduleStatus.STOPPED),

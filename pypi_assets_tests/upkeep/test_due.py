@@ -41,6 +41,7 @@ NOTHING = dict.fromkeys(
         "compaction",
         *DATASETS,
         "parquet",
+        "tables",
         "redump",
         "retry",
     ),

@@ -1,6 +1,6 @@
 """The index's events as it sent them, and the serial up to which they are stored without a gap."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -44,6 +44,30 @@ def events_through(connection: Connection) -> int:
 def events_since(connection: Connection) -> int:
     """Return the serial above which all events of every followed project are stored."""
     return int(read_state(connection)["events_since"])
+
+
+def stored_events(
+    connection: Connection, after: int, through: int, at_a_time: int
+) -> Iterator[Sequence[tuple[int, str, str, str | None, int, str]]]:
+    """Yield the stored events with `after` < serial <= `through`, by serial, up to `at_a_time` together.
+
+    Each is the serial, the name in the event, the project's normalized name, the version, the time in unix seconds, and
+    the action.
+    """
+    c = events.c
+    query = (
+        select(c.serial, c.name, projects.c.normalized, c.version, c.timestamp, c.action)
+        .join(projects, projects.c.id == c.project_id)
+        .where(c.serial > after, c.serial <= through)
+        .order_by(c.serial)
+    )
+    for rows in connection.execution_options(yield_per=at_a_time).execute(query).partitions():
+        yield [tuple(row) for row in rows]
+
+
+def stored_event_count(connection: Connection, through: int) -> int:
+    """Return the number of stored events up to the serial `through`."""
+    return int(connection.scalar(select(func.count()).where(events.c.serial <= through)) or 0)
 
 
 def store_events(connection: Connection, page: Sequence[ChangelogEvent], after: int, through: int) -> None:

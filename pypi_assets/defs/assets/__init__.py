@@ -23,6 +23,7 @@ GROUPS = {
     "journal": Group("journal", "docs/journal.md"),
     "leveldbs": Group("leveldbs", "docs/ask.md"),
     "parquet": Group("parquet", "docs/formats.md#export-to-parquet"),
+    "iceberg": Group("parquet", "docs/formats.md#query-iceberg-tables"),
     "solvability_days": Group("solvability", "docs/dagster.md#see-what-can-no-longer-be-installed"),
 }
 """The groups by module. Dagster sorts groups by name, so that these names are in the order of the data flow."""

@@ -1,0 +1,1 @@
+"""Apache Iceberg tables of the dumps' files, their requirements, modules and commands, and of the index's events."""
