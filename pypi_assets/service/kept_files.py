@@ -51,32 +51,28 @@ class KeptBytes:
     def _bytes(self, found: WrittenFile, headers: Mapping[str, str]) -> WholeAnswer | StreamedAnswer | None:
         one = found.object
         tag = f'"{one.sha256}"'
-        shown = [("ETag", tag), ("Accept-Ranges", "bytes")]
-        known = headers.get("if-none-match")
-        if known is not None and (known.strip() == "*" or tag in known):
-            return WholeAnswer(b"", _MEDIA_TYPE, 304, lasting=Lasting.NO_STORE, headers=shown)
-        start, end, status = 0, one.size, 200
+        shown = [("Accept-Ranges", "bytes")]
+        answer = StreamedAnswer(
+            iter(()), _MEDIA_TYPE, lasting=Lasting.NO_STORE, headers=shown, tag=one.sha256, length=one.size
+        )
+        if answer.is_known(headers.get("if-none-match"), None):
+            return answer  # whose bytes need not be read
+        start, end = 0, one.size
         if headers.get("if-range", tag) == tag and (wanted := _range(headers.get("range", ""), one.size)) is not None:
             start, end = wanted
             if start >= end:
-                unsatisfied = [*shown, ("Content-Range", f"bytes */{one.size}")]
+                unsatisfied = [("ETag", tag), *shown, ("Content-Range", f"bytes */{one.size}")]
                 return WholeAnswer(b"", _MEDIA_TYPE, 416, lasting=Lasting.NO_STORE, headers=unsatisfied)
             shown.append(("Content-Range", f"bytes {start}-{end - 1}/{one.size}"))
-            status = 206
+            answer.status, answer.length = 206, end - start
         chunks = read_verified(self._opened(), one, found.blocks, start, end)
         try:
             first = next(chunks, b"")
         except (CorruptFileError, StorageError) as error:
             self._report(one, error)
             return None
-        return StreamedAnswer(
-            self._rest(one, chain([first], chunks)),
-            _MEDIA_TYPE,
-            lasting=Lasting.NO_STORE,
-            headers=shown,
-            status=status,
-            length=end - start,
-        )
+        answer.chunks = self._rest(one, chain([first], chunks))
+        return answer
 
     def _rest(self, one: KeptObject, chunks: Iterator[bytes]) -> Iterator[bytes]:
         try:

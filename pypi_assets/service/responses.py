@@ -114,7 +114,7 @@ class StreamedAnswer:
 
     Each chunk is made in a thread once the client has taken the previous one. The iterator is always closed. `tag` is
     the first part of its entity tags, if the content is known before it is made: then requests can be conditional.
-    With a `length` in bytes, the chunks are sent as they are, and not compressed.
+    With a `length` in bytes, the chunks are sent as they are, and not compressed, and `tag` is the whole entity tag.
     """
 
     chunks: Iterator[bytes]
@@ -138,7 +138,8 @@ class StreamedAnswer:
         if self.length is not None:
             headers.append((b"content-length", str(self.length).encode()))
         if self.tag is not None:
-            headers.append((b"etag", f'"{self.tag}-{encoding}"'.encode()))
+            of_encoding = f"-{encoding}" if self.length is None else ""
+            headers.append((b"etag", f'"{self.tag}{of_encoding}"'.encode()))
         return headers
 
     def is_known(self, if_none_match: str | None, if_modified_since: str | None) -> bool:
@@ -245,7 +246,7 @@ def serial_header(serial: int) -> Header:
 
 def _is_known(tag: str, modified: datetime | None, if_none_match: str | None, if_modified_since: str | None) -> bool:
     if if_none_match is not None:
-        return if_none_match.strip() == "*" or f'"{tag}-' in if_none_match
+        return if_none_match.strip() == "*" or any(f'"{tag}{end}' in if_none_match for end in '-"')
     if if_modified_since is None or modified is None:
         return False
     since = _parsed_date(if_modified_since)

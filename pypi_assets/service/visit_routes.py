@@ -3,6 +3,7 @@
 import hmac
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -226,28 +227,23 @@ def _requested(service: Service, call: Call[RequestParameters]) -> WholeAnswer:
     return _answer(answer_of(found))
 
 
+_operation = partial(Operation, problems=(404,), tag="visits", at_serial=False)
 OPERATIONS = (
-    Operation(
+    _operation(
         path="/v1/projects/{project}/visits",
         handler=_visits,
         summary="List the visits of a project's page, with all statuses",
         parameters=VisitsParameters,
         answer=Visits,
-        problems=(404,),
-        tag="visits",
-        at_serial=False,
     ),
-    Operation(
+    _operation(
         path="/v1/projects/{project}/visits/{visit}",
         handler=_visit,
         summary="Show one visit, with the files of the page that it saw",
         parameters=VisitParameters,
         answer=OneVisit,
-        problems=(404,),
-        tag="visits",
-        at_serial=False,
     ),
-    Operation(
+    _operation(
         path="/v1/visits",
         handler=_request,
         summary="Visit the pages of some projects now",
@@ -257,17 +253,12 @@ OPERATIONS = (
         body=VisitBody,
         answer=RequestedVisits,
         problems=(401, 403, 404),
-        tag="visits",
-        at_serial=False,
     ),
-    Operation(
+    _operation(
         path="/v1/visits/{id}",
         handler=_requested,
         summary="Show the state of a requested visit, and what changed",
         parameters=RequestParameters,
         answer=VisitAnswer,
-        problems=(404,),
-        tag="visits",
-        at_serial=False,
     ),
 )

@@ -83,7 +83,11 @@ def test_kept_file_is_served_whole_and_in_ranges(keeping: Published) -> None:
             assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{size}")
         other = client.get(path, headers={"Range": "bytes=0-0", "If-Range": '"other"'})
         assert (other.status_code, other.content) == (200, content)
-        assert client.get(path, headers={"If-None-Match": f'"{sha256}"'}).status_code == 304
+        for tags in (f'"{sha256}"', f'"other", W/"{sha256}"', "*"):
+            for headers in ({}, {"Range": "bytes=0-9"}):  # the condition comes before the range
+                known = client.get(path, headers={"If-None-Match": tags, **headers})
+                assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", f'"{sha256}"'), tags
+        assert client.get(path, headers={"If-None-Match": f'"{sha256[:-1]}", "{sha256}0"'}).content == content
         head = client.request("HEAD", path)
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-length"] == str(size)
