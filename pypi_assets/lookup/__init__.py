@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.answers import Stream as Stream
     from pypi_assets.lookup.commands_reader import CommandResult as CommandResult
     from pypi_assets.lookup.commands_reader import CommandsReader as CommandsReader
-    from pypi_assets.lookup.depgraph_reader import Dependent as Dependent
+    from pypi_assets.lookup.dependents import Dependent as Dependent
+    from pypi_assets.lookup.dependents import TransitiveDependent as TransitiveDependent
     from pypi_assets.lookup.depgraph_reader import DepgraphReader as DepgraphReader
     from pypi_assets.lookup.depgraph_reader import Distribution as Distribution
-    from pypi_assets.lookup.depgraph_reader import TransitiveDependent as TransitiveDependent
     from pypi_assets.lookup.hashes_reader import HashesReader as HashesReader
     from pypi_assets.lookup.hashes_reader import HashResult as HashResult
     from pypi_assets.lookup.hashes_reader import KnownHashResult as KnownHashResult
@@ -39,7 +39,8 @@ _MODULES = {
     ),
     "pypi_assets.lookup.answers": ("Answer", "LookupNameError", "Stream"),
     "pypi_assets.lookup.commands_reader": ("CommandResult", "CommandsReader"),
-    "pypi_assets.lookup.depgraph_reader": ("Dependent", "DepgraphReader", "Distribution", "TransitiveDependent"),
+    "pypi_assets.lookup.dependents": ("Dependent", "TransitiveDependent"),
+    "pypi_assets.lookup.depgraph_reader": ("DepgraphReader", "Distribution"),
     "pypi_assets.lookup.hashes_reader": ("HashesReader", "HashResult", "KnownHashResult"),
     "pypi_assets.lookup.latest": ("open_latest",),
     "pypi_assets.lookup.modules_reader": ("ModuleResult", "ModulesReader"),

@@ -18,8 +18,17 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import Row, as_part, key, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
-from pypi_assets.lookup import edge_walks
 from pypi_assets.lookup.answers import Answer, LookupNameError, Stream
+from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
+from pypi_assets.lookup.edge_walks import (
+    FromRecord,
+    all_latest_dependents,
+    greatest,
+    latest_dependents,
+    most_required,
+    walk_dependents,
+    walk_latest_dependents,
+)
 from pypi_assets.lookup.newest_requirements import NewestRelease, breadth_first, by_version, newest_dependents
 from pypi_assets.lookup.reader import DatasetReader, OpenVersion, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
@@ -59,34 +68,6 @@ class Distribution(TypedDict):
     build: str
     first_seen_at: str | None
     installed_metadata: list[str] | None
-
-
-class Dependent(TypedDict):
-    """A project (`normalized`) that requires the project `required`.
-
-    Each list has versions in PEP 440 order: `always` has the versions that require it unconditionally, `marker` those
-    that require it only under a marker, and `extra` those that require it only with an extra.
-    """
-
-    required: str
-    normalized: str
-    always: list[str]
-    marker: list[str]
-    extra: list[str]
-
-
-class TransitiveDependent(TypedDict):
-    """A `Dependent` with its `depth`, the length of the shortest path to it: 1 if it requires the project itself.
-
-    `required` is the next project on this path.
-    """
-
-    depth: int
-    required: str
-    normalized: str
-    always: list[str]
-    marker: list[str]
-    extra: list[str]
 
 
 class ProjectReleases:
@@ -181,7 +162,7 @@ class DepgraphReader(DatasetReader):
 
         def results(db: Database) -> Iterator[Dependent]:
             if edges is not None:
-                return edge_walks.latest_dependents(edges, required, _newest_record(db), after)
+                return latest_dependents(edges, required, _newest_record(db), after)
             records = scan(db, start) if after is None else scan_after(db, start, start + as_part(after).encode())
             found: Iterator[Dependent] = (
                 _dependent(required, one[len(start) :].decode(), value) for one, value in records
@@ -211,12 +192,12 @@ class DepgraphReader(DatasetReader):
         """
         edges = self.edges()
         if edges is not None:
-            return edge_walks.most_required(edges, most, canonicalize_name(prefix), most_scanned)
+            return most_required(edges, most, canonicalize_name(prefix), most_scanned)
         start, kind = key("t", canonicalize_name(prefix)), len(key("t", ""))
 
         def found(db: Database) -> list[tuple[str, int]]:
             counts = ((record_key[kind:].decode(), int(value)) for record_key, value in scan(db, start))
-            return edge_walks.greatest(counts, most, most_scanned, partial(_has_files, db))
+            return greatest(counts, most, most_scanned, partial(_has_files, db))
 
         return self._read(found)[1] if most > 0 else []
 
@@ -234,10 +215,10 @@ class DepgraphReader(DatasetReader):
 
         def results(db: Database) -> Iterator[TransitiveDependent]:
             if edges is not None and latest:
-                return edge_walks.transitive_latest_dependents(edges, required, depth, _newest_record(db))
+                return walk_latest_dependents(edges, required, depth, _newest_record(db))
             if edges is not None:
                 every = partial(_dependents_of, db)
-                return edge_walks.transitive_dependents(edges, required, depth, partial(_recorded, db), every)
+                return walk_dependents(edges, required, depth, partial(_recorded, db), every)
             kept = _newest_alone(db) if latest else iter
             return transitive_dependents(lambda one: _dependents_of(db, one), required, depth, kept)
 
@@ -298,7 +279,7 @@ class DepgraphReader(DatasetReader):
 
         def results(db: Database) -> Iterator[Dependent]:
             if edges is not None:
-                return edge_walks.all_latest_dependents(edges, canonicalize_name(prefix), _newest_record(db), after)
+                return all_latest_dependents(edges, canonicalize_name(prefix), _newest_record(db), after)
             return _newest_alone(db)(found(db)) if latest else found(db)
 
         return self._stream(Dependent, results, opened)
@@ -376,7 +357,7 @@ def _recorded(db: Database, required: str, project: str) -> Dependent | None:
     return None if value is None else _dependent(required, project, value)
 
 
-def _newest_record(db: Database) -> edge_walks.FromRecord:
+def _newest_record(db: Database) -> FromRecord:
     """Return a function that reads a dependent and reduces it to its newest version."""
     newest_alone = _newest_alone(db)
 

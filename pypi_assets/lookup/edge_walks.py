@@ -4,25 +4,25 @@ Each function gives the same results as a search in the records, which readers o
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappush, heappushpop
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from pypi_assets.leveldbs.datasets.depgraph.edges import OLDER_ALONE, Edges
+from pypi_assets.leveldbs.datasets.depgraph.edges import Edges, Names
+from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
 
-if TYPE_CHECKING:
-    from pypi_assets.lookup.depgraph_reader import Dependent, TransitiveDependent
-
+_FIRST, _AT_ONCE = 20, 2_000
+"""The number of results that are made together. The first ones are few, so that they arrive early."""
 _READ_ALONE = 4
 """Records are read one by one if they are fewer than one in this number of all records of a project."""
-FromRecord = Callable[[str, str], "Dependent | None"]
+FromRecord = Callable[[str, str], Dependent | None]
 """Returns a dependent from its record: the required project, and the project that requires it."""
 
 
 def latest_dependents(
     edges: Edges, required: str, from_record: FromRecord, after: str | None = None
-) -> "Iterator[Dependent]":
+) -> Iterator[Dependent]:
     """Yield the projects whose newest release requires `required` (normalized), by name, with this release alone.
 
     With `after`, the result begins after this project. `from_record` returns the dependent of a project whose newest
@@ -35,7 +35,7 @@ def latest_dependents(
 
 def all_latest_dependents(
     edges: Edges, prefix: str, from_record: FromRecord, after: tuple[str, str] | None = None
-) -> "Iterator[Dependent]":
+) -> Iterator[Dependent]:
     """Yield the same dependents of all projects whose name begins with `prefix`, by required project and dependent.
 
     With `after`, a required project and its dependent, the result begins after this pair.
@@ -48,84 +48,91 @@ def all_latest_dependents(
 
 def _latest(
     edges: Edges, number: int, required: str, from_record: FromRecord, after: str | None
-) -> "Iterator[Dependent]":
-    projects, lists = edges.requiring(number)
+) -> Iterator[Dependent]:
+    projects, lists = edges.newest(number)
     begin = 0 if after is None else bisect_right(projects, after, key=edges.name)
-    for project, of_edge in zip(projects[begin:], lists[begin:], strict=True):
-        if of_edge != OLDER_ALONE:
-            release = edges.release(project)
-            if release is None:
-                continue
-            version, is_spelled_in_several_ways = release
-            name = edges.name(project)
-            if is_spelled_in_several_ways:
-                found = from_record(required, name)
-                if found is not None:
-                    yield found
-                continue
-            condition = edges.condition(of_edge)
-            yield {
-                "required": required,
-                "normalized": name,
-                "always": [version] if condition == 0 else [],
-                "marker": [version] if condition == 1 else [],
-                "extra": [version] if condition == 2 else [],
-            }
+    conditions, names, at_once = edges.conditions(), Names(edges), _FIRST
+    while begin < len(projects):
+        some, of_edges = projects[begin : begin + at_once], lists[begin : begin + at_once]
+        for name, release, of_edge in zip(names.of(some), edges.releases(some), of_edges, strict=True):
+            row = _reduced(required, name, release, conditions[of_edge], from_record)
+            if row is not None:
+                yield row
+        begin, at_once = begin + at_once, _AT_ONCE
 
 
-def transitive_latest_dependents(
+def _reduced(
+    required: str, name: str, release: tuple[str, bool] | None, condition: int, from_record: FromRecord
+) -> Dependent | None:
+    """Return the dependent `name` with its newest release."""
+    if release is None or release[1]:
+        return from_record(required, name)
+    return {
+        "required": required,
+        "normalized": name,
+        "always": [release[0]] if condition == 0 else [],
+        "marker": [release[0]] if condition == 1 else [],
+        "extra": [release[0]] if condition == 2 else [],
+    }
+
+
+def walk_latest_dependents(
     edges: Edges, required: str, depth: int | None, from_record: FromRecord
-) -> "Iterator[TransitiveDependent]":
+) -> Iterator[TransitiveDependent]:
     """Yield the projects whose newest releases lead to `required`, breadth first, each once at its least depth."""
     start = edges.number(required)
     if start is None:
         return
-    found = bytearray(edges.size)
-    found[start] = 1
+    seen, conditions, names = bytearray(edges.size), edges.conditions(), Names(edges)
+    seen[start] = 1
     level, steps = [start], 0
     while level and (depth is None or steps < depth):
         steps += 1
         following: list[int] = []
-        for number in level:
-            if not edges.count(number):
-                continue
-            projects, lists = edges.requiring(number)
-            name = edges.name(number)
-            for project, of_edge in zip(projects, lists, strict=True):
-                if of_edge == OLDER_ALONE or found[project]:
+        for requireds, projects, lists in _batches(edges, edges.unseen(level, seen)):
+            following += projects
+            rows = zip(requireds, names.of(projects), edges.releases(projects), lists, strict=True)
+            for of_one, name, release, of_edge in rows:
+                if release is None or release[1]:
+                    row = from_record(of_one, name)
+                    if row is not None:
+                        yield {"depth": steps, **row}
                     continue
-                release = edges.release(project)
-                if release is None:
-                    continue
-                version, is_spelled_in_several_ways = release
-                if is_spelled_in_several_ways:
-                    one = from_record(name, edges.name(project))
-                    if one is None:
-                        continue
-                    always, marker, extra = one["always"], one["marker"], one["extra"]
-                else:
-                    condition = edges.condition(of_edge)
-                    always, marker, extra = ([version] if condition == rank else [] for rank in range(3))
-                found[project] = 1
-                following.append(project)
+                condition = conditions[of_edge]
                 yield {
                     "depth": steps,
-                    "required": name,
-                    "normalized": edges.name(project),
-                    "always": always,
-                    "marker": marker,
-                    "extra": extra,
+                    "required": of_one,
+                    "normalized": name,
+                    "always": [release[0]] if condition == 0 else [],
+                    "marker": [release[0]] if condition == 1 else [],
+                    "extra": [release[0]] if condition == 2 else [],
                 }
         level = following
 
 
-def transitive_dependents(
+def _batches(
+    edges: Edges, found: Iterable[tuple[int, Sequence[int], Sequence[int]]]
+) -> Iterator[tuple[list[str], list[int], list[int]]]:
+    """Join the results of several required projects: the required one's name for each result, projects, and lists."""
+    requireds, projects, lists, at_once = list[str](), list[int](), list[int](), _FIRST
+    for required, some, of_some in found:
+        requireds += [edges.name(required)] * len(some)
+        projects += some
+        lists += of_some
+        if len(projects) >= at_once:
+            yield requireds, projects, lists
+            requireds, projects, lists, at_once = [], [], [], _AT_ONCE
+    if projects:
+        yield requireds, projects, lists
+
+
+def walk_dependents(
     edges: Edges,
     required: str,
     depth: int | None,
     from_record: FromRecord,
-    of_all: "Callable[[str], Iterator[Dependent]]",
-) -> "Iterator[TransitiveDependent]":
+    of_all: Callable[[str], Iterator[Dependent]],
+) -> Iterator[TransitiveDependent]:
     """Yield the projects any of whose releases lead to `required`, breadth first, each once at its least depth.
 
     `from_record` reads one dependent, and `of_all` reads all dependents of a project, by name. Only projects that were
@@ -134,7 +141,7 @@ def transitive_dependents(
     start = edges.number(required)
     if start is None:
         return
-    found = bytearray(edges.size)
+    found, all_names = bytearray(edges.size), Names(edges)
     found[start] = 1
     level, steps = [start], 0
     while level and (depth is None or steps < depth):
@@ -151,7 +158,7 @@ def transitive_dependents(
             for project in new:
                 found[project] = 1
             following += new
-            names = [edges.name(project) for project in new]
+            names = all_names.of(new)
             if len(new) * _READ_ALONE < len(projects):
                 dependents = (one for project in names if (one := from_record(name, project)) is not None)
             else:
@@ -167,8 +174,7 @@ Ranked = TypeVar("Ranked")
 
 def most_required(edges: Edges, most: int, prefix: str, most_scanned: int | None) -> list[tuple[str, int]]:
     """Return the results of `DepgraphReader.most_required`."""
-    counts = ((number, edges.count(number)) for number in edges.beginning_with(prefix))
-    required = ((number, count) for number, count in counts if count)
+    required = ((number, count) for number, count in edges.counts(prefix) if count)
     found = greatest(required, most, most_scanned, lambda number: edges.release(number) is not None)
     return [(edges.name(number), count) for number, count in found]
 
@@ -182,9 +188,8 @@ def greatest(
     """
     best: list[tuple[int, int, Ranked]] = []
     for place, (name, count) in enumerate(islice(counts, most_scanned) if most > 0 else ()):
-        one = count, -place, name
-        if len(best) == most and one <= best[0]:
+        if len(best) == most and count <= best[0][0]:
             continue
         if is_known(name):  # a project can be required that was never uploaded
-            (heappushpop if len(best) == most else heappush)(best, one)
+            (heappushpop if len(best) == most else heappush)(best, (count, -place, name))
     return [(name, count) for count, _, name in sorted(best, reverse=True)]

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from pypi_assets.distributions.requirement_names import CONDITIONS
 from pypi_assets.leveldbs.datasets.depgraph.edge_file import RequirementLists
 from pypi_assets.leveldbs.datasets.depgraph.edges import (
-    OLDER_ALONE,
     Edges,
     named_lists,
     named_requirement,
@@ -127,18 +126,18 @@ class NumberedLinks(Links[int]):
         self, required: int, judge: Judge, found: Container[int], after: str | None = None, /
     ) -> Iterator[tuple[int, str, Description]]:
         edges, name = self._edges, self._edges.name(required)
-        projects, lists = edges.requiring(required)
+        projects, lists = edges.newest(required)
         begin = 0 if after is None else bisect_right(projects, after, key=edges.name)
-        judged: dict[int, Description | None] = {OLDER_ALONE: None}
-        for place in range(begin, len(projects)):
-            number = lists[place]
-            if number not in judged:
-                judged[number] = self._judged(number, name, judge)
-            description = judged[number]
-            if description is not None and projects[place] not in found:
-                release = edges.release(projects[place])
-                if release is not None:
-                    yield projects[place], release[0], description
+        judged: dict[int, Description | None] = {}
+        for project, number in zip(projects[begin:], lists[begin:], strict=True):
+            if project not in found:
+                if number not in judged:
+                    judged[number] = self._judged(number, name, judge)
+                description = judged[number]
+                if description is not None:
+                    release = edges.release(project)
+                    if release is not None:
+                        yield project, release[0], description
 
     def _judged(self, number: int, required: str, judge: Judge) -> Description | None:
         """Return the matching requirements of the lists with a number, if they are about the project `required`."""

@@ -53,6 +53,7 @@ SMOKES = (
     Smoke("dead_rows", "1 --projects 50 --updates 1"),
     Smoke("devindex_replay", "--files 50 --rounds 1"),
     Smoke("dump_formats", "--rows 50 --shards 4 --repeats 1"),
+    Smoke("edges", "--projects 40 --rounds 1"),
     Smoke("faults", "CORPUS --connections 2"),
     Smoke("freshness", "--follower --uploads 1"),
     Smoke("full_crawl", "--files 4 --rounds 1"),

@@ -5,18 +5,23 @@ version that it is built on, until the changes are so many that another whole fi
 """
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
+from pypi_assets.leveldbs.datasets.depgraph.depgraph_records import (
+    NewestFiles,
+    first_project_records,
+    newest_release_of,
+    newest_requirements,
+)
 from pypi_assets.leveldbs.datasets.depgraph.edge_file import (
     AS_IN_BASE,
-    DELETED,
     NO_FILES,
     SEVERAL_SPELLINGS,
     SUFFIX,
+    EdgeFile,
     write_edge_file,
 )
 from pypi_assets.leveldbs.datasets.depgraph.edges import (
@@ -34,6 +39,8 @@ from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
 from pypi_assets.leveldbs.format.records import SEPARATOR, Records, key, read_content_hash, scan
 
+DELETED = -1
+"""The number of the lists of an edge that the changes delete."""
 EDGES_OF_ONE_CHANGED = 8
 """How many edges a whole file has in the time in which one changed edge is written."""
 _REQUIRED = key("r", "")
@@ -59,13 +66,13 @@ class _Tables:
     def __init__(self) -> None:
         self.versions, self._lists, self._conditions = _Numbered(), _Numbered(b"[]"), bytearray([NO_CONDITION])
 
-    def release(self, found: depgraph.NewestFiles | None) -> int:
+    def release(self, found: NewestFiles | None) -> int:
         """Return the value of `release` for the newest release of a project."""
         if found is None:
             return NO_FILES
         return self.versions.add(found.version.encode()) | (0 if found.is_spelled_alike else SEVERAL_SPELLINGS)
 
-    def encoded_lists(self, found: depgraph.NewestFiles | None) -> Iterator[tuple[bytes, int]]:
+    def encoded_lists(self, found: NewestFiles | None) -> Iterator[tuple[bytes, int]]:
         """Yield each project that the newest release requires, and the number of its lists."""
         if found is not None and found.is_installable:
             for required, lists in requirement_lists(found.requirements).items():
@@ -94,10 +101,10 @@ def write_whole(db: Database, path: Path, waiting: Waiting = int) -> None:
     """Write all edges in the records of a LevelDB. `waiting` is called now and then."""
     names, tables, release = _Numbered(), _Tables(), array("I")
     required, project, lists = array("I"), array("I"), array("I")  # of the newest releases, by project
-    for count, (name, value) in enumerate(depgraph.first_project_records(db)):
+    for count, (name, value) in enumerate(first_project_records(db)):
         if count % _REPORT_EVERY == 0:
             waiting()
-        found, number = depgraph.newest_release_of(db, name.decode(), value), names.add(name)
+        found, number = newest_release_of(db, name.decode(), value), names.add(name)
         release.extend([NO_FILES] * (number + 1 - len(release)))
         release[number] = tables.release(found)
         for other, list_number in tables.encoded_lists(found):
@@ -106,51 +113,65 @@ def write_whole(db: Database, path: Path, waiting: Waiting = int) -> None:
             lists.append(list_number)
     starts, project, lists = _by_required(len(names.numbers), required, project, lists)
     del required
-    all_project, all_lists, counts = array("I"), array("I"), dict[int, int]()
-    current, number, begin, at, end = b"", 0, 0, 0, 0
+    newest, of_newest, older = _Edges(), array("I"), _Edges()
+    current, number, at, end = b"", 0, 0, 0
     for count, (record_key, _) in enumerate(scan(db, _REQUIRED)):
         if count % _REPORT_EVERY == 0:
             waiting()
         _, one, other = record_key.split(SEPARATOR)
         if one != current or not count:
-            if count:
-                _require(at == end, current)
-                counts[number] = len(all_project) - begin
-            current, number, begin = one, names.add(one), len(all_project)
+            _require(at == end, current)
+            current, number = one, names.add(one)
             at, end = (starts[number], starts[number + 1]) if number + 1 < len(starts) else (0, 0)
         of_other = names.numbers[other]
-        all_project.append(of_other)
         if at < end and project[at] == of_other:
-            all_lists.append(lists[at])
+            newest.add(number, of_other)
+            of_newest.append(lists[at])
             at += 1
         else:
-            all_lists.append(OLDER_ALONE)
-    if all_project:
-        _require(at == end, current)
-        counts[number] = len(all_project) - begin
+            older.add(number, of_other)
+    _require(at == end, current)
     del project, lists, starts
     waiting()
     release.extend([NO_FILES] * (len(names.numbers) - len(release)))
     ordered = sorted(names.numbers)
-    ranks, edge_starts, by_name = array("I", bytes(4 * len(ordered))), array("I", [0]), array("I")
-    for rank, name in enumerate(ordered):
-        number = names.numbers[name]
+    in_order = array("I", map(names.numbers.__getitem__, ordered))
+    del names
+    ranks = array("I", bytes(4 * len(ordered)))
+    for rank, number in enumerate(in_order):
         ranks[number] = rank
-        by_name.append(release[number])
-        edge_starts.append(edge_starts[-1] + counts.get(number, 0))
-    del names, release, counts
     write_edge_file(
         path,
         base=None,
         content_hash=read_content_hash(db) or "",
         names=ordered,
-        edge_starts=edge_starts,
-        project=array("I", map(ranks.__getitem__, all_project)),
-        requirements=all_lists,
-        release=by_name,
+        release=array("I", map(release.__getitem__, in_order)),
         place=array("I"),
+        newest=newest.arrays(in_order, ranks),
+        requirements=of_newest,
+        older=older.arrays(in_order, ranks),
+        deleted=_Edges().arrays(in_order, ranks),
         **tables.written(),  # type: ignore[arg-type]
     )
+
+
+class _Edges:
+    """Edges that are added in the order of their required projects."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._project = array("I")
+
+    def add(self, required: int, project: int) -> None:
+        self._counts[required] = self._counts.get(required, 0) + 1
+        self._project.append(project)
+
+    def arrays(self, in_order: Iterable[int], ranks: Sequence[int] | None = None) -> tuple[array[int], array[int]]:
+        """Return where the edges of each required project start, and the projects, as their `ranks` if given."""
+        starts = array("I", [0])
+        for number in in_order:
+            starts.append(starts[-1] + self._counts.get(number, 0))
+        return starts, self._project if ranks is None else array("I", map(ranks.__getitem__, self._project))
 
 
 def _require(is_complete: bool, required: bytes) -> None:
@@ -197,7 +218,7 @@ class ChangedEdges:
                 self.edges.add((required, name))
         if name not in self.projects:
             self.projects.add(name)
-            found = depgraph.newest_requirements(db, project)
+            found = newest_requirements(db, project)
             if found is not None:
                 self.edges.update((required.encode(), name) for required in requirement_lists(found[1]))
 
@@ -250,11 +271,11 @@ def _write_changes(db: Database, path: Path, present: Edges, changed: ChangedEdg
     releases: dict[bytes, int] = {}
     edges: dict[tuple[bytes, bytes], int] = {}
     if present.changes is not None:
-        releases, edges = _earlier_changes(present, tables)
+        releases, edges = _earlier_changes(present.changes, tables)
     lists_of: dict[tuple[bytes, bytes], int] = {}
     for project in changed.projects:
         record = db.get(key("d", project.decode()), verify_checksums=True)
-        found = depgraph.newest_release_of(db, project.decode(), record)
+        found = newest_release_of(db, project.decode(), record)
         releases[project] = tables.release(found)
         lists_of |= {(required, project): number for required, number in tables.encoded_lists(found)}
     for required, project in changed.edges | lists_of.keys():
@@ -266,33 +287,30 @@ def _write_changes(db: Database, path: Path, present: Edges, changed: ChangedEdg
     for name in names:
         in_whole, is_there = place_of(present.whole, name)
         place.append(2 * in_whole + is_there)
-    counts, project_of, requirements = [0] * len(names), array("I"), array("I")
+    newest, requirements, older, deleted = _Edges(), array("I"), _Edges(), _Edges()
     for (required, project), number in sorted(edges.items()):
-        counts[numbers[required]] += 1
-        project_of.append(numbers[project])
-        requirements.append(number)
-    edge_starts = array("I", [0])
-    for count in counts:
-        edge_starts.append(edge_starts[-1] + count)
+        if number > OLDER_ALONE:
+            requirements.append(number)
+        kind = deleted if number == DELETED else older if number == OLDER_ALONE else newest
+        kind.add(numbers[required], numbers[project])
+    in_order = range(len(names))
     write_edge_file(
         path,
         base=present.whole.name,
         content_hash=read_content_hash(db) or "",
         names=names,
-        edge_starts=edge_starts,
-        project=project_of,
-        requirements=requirements,
         release=array("I", [releases.get(name, AS_IN_BASE) for name in names]),
         place=place,
+        newest=newest.arrays(in_order),
+        requirements=requirements,
+        older=older.arrays(in_order),
+        deleted=deleted.arrays(in_order),
         **tables.written(),  # type: ignore[arg-type]
     )
 
 
-def _earlier_changes(present: Edges, tables: _Tables) -> tuple[dict[bytes, int], dict[tuple[bytes, bytes], int]]:
+def _earlier_changes(file: EdgeFile, tables: _Tables) -> tuple[dict[bytes, int], dict[tuple[bytes, bytes], int]]:
     """Return the releases by project and the lists by edge in earlier changes. Their texts are added to `tables`."""
-    file = present.changes
-    if file is None:
-        return {}, {}
     names = [file.name_at(number) for number in range(file.names)]
     lists = {
         number: tables.number_of_lists(file.list_at(number), file.conditions[number]) for number in range(file.lists)
@@ -304,11 +322,15 @@ def _earlier_changes(present: Edges, tables: _Tables) -> tuple[dict[bytes, int],
         elif release != AS_IN_BASE:
             version = tables.versions.add(file.version_at(release & ~SEVERAL_SPELLINGS).encode())
             releases[names[number]] = version | (release & SEVERAL_SPELLINGS)
-    edges = {}
+    edges: dict[tuple[bytes, bytes], int] = {}
     for required, name in enumerate(names):
-        for place in range(file.edge_starts[required], file.edge_starts[required + 1]):
-            number = file.requirements[place]
-            edges[name, names[file.project[place]]] = number if number == DELETED else lists[number]
+        begin, end = file.newest_starts[required], file.newest_starts[required + 1]
+        for project, number in zip(file.newest_project[begin:end], file.requirements[begin:end], strict=True):
+            edges[name, names[project]] = lists[number]
+        for project in file.older_project[file.older_starts[required] : file.older_starts[required + 1]]:
+            edges[name, names[project]] = OLDER_ALONE
+        for project in file.deleted_project[file.deleted_starts[required] : file.deleted_starts[required + 1]]:
+            edges[name, names[project]] = DELETED
     return releases, edges
 
 
@@ -343,12 +365,13 @@ def contents(edges: Edges) -> Iterator[_Contents]:
 
     An edge is (project that requires it, requirement lists as written, condition).
     """
+    conditions = edges.conditions()
     for number in edges.beginning_with(""):
         required, (projects, lists) = edges.name(number), edges.requiring(number)
         release = edges.release(number)
         if release is not None or projects:
             found = [
-                (edges.name(project), named_lists(required, edges.lists(one)), edges.condition(one))
+                (edges.name(project), named_lists(required, edges.lists(one)), conditions[one])
                 for project, one in zip(projects, lists, strict=True)
             ]
             yield required, release, found

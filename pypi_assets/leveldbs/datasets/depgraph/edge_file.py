@@ -25,24 +25,18 @@ NO_FILES, AS_IN_BASE = 0xFFFFFFFF, 0xFFFFFFFE
 """Values of `release` for a project without files, and for a project whose release the changes do not state."""
 SEVERAL_SPELLINGS = 1 << 31
 """The bit of `release` of a project whose newest release has files under several spellings of its version."""
-DELETED = 0xFFFFFFFF
-"""The value of `requirements` of an edge that the changes delete."""
 MOST_NUMBERS = SEVERAL_SPELLINGS - 2
 """The most names, versions or lists of a file."""
 RequirementLists = tuple[tuple[str, ...], ...]
 """The requirements of one project in each file of a release, as written. Equal lists are listed once."""
 _lists_decoder = msgspec.json.Decoder(RequirementLists)
+_END_OF_NAME = b"\0"
 _LENGTH_BYTES = 8
 _MOST_HEADER_BYTES = 1 << 20
 _NUMBERS = (
-    "name_starts",
-    "edge_starts",
-    "project",
-    "requirements",
-    "release",
-    "version_starts",
-    "list_starts",
-    "place",
+    *("name_starts", "release", "place", "version_starts", "list_starts"),
+    *("newest_starts", "newest_project", "requirements"),
+    *("older_starts", "older_project", "deleted_starts", "deleted_project"),
 )
 _BYTES = ("names", "versions", "lists", "conditions")
 _TYPES = dict.fromkeys(_NUMBERS, ("U32", 4)) | dict.fromkeys(_BYTES, ("U8", 1))
@@ -52,8 +46,7 @@ class EdgeFile:
     """A file of edges, mapped into memory. Nothing is read before it is needed.
 
     `base` is the name of the whole file that the changes refer to, or None for a whole file. `content_hash` is the hash
-    of the records that the edges were made from. Raises LeveldbDamagedError
-    and UnknownFormatError.
+    of the records that the edges were made from. Raises LeveldbDamagedError and UnknownFormatError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,14 +70,18 @@ class EdgeFile:
             sections = {name: self._section(name, header[name]["data_offsets"]) for name in _TYPES}
         except (KeyError, TypeError, ValueError) as error:
             raise _damaged(path, f"its header is not valid: {error!r}") from error
-        self.name_starts, self.edge_starts = sections["name_starts"], sections["edge_starts"]
-        self.project, self.requirements = sections["project"], sections["requirements"]
-        self.release, self.place = sections["release"], sections["place"]
+        self.name_starts, self.release, self.place = sections["name_starts"], sections["release"], sections["place"]
+        self.newest_starts, self.newest_project = sections["newest_starts"], sections["newest_project"]
+        self.requirements = sections["requirements"]
+        self.older_starts, self.older_project = sections["older_starts"], sections["older_project"]
+        self.deleted_starts, self.deleted_project = sections["deleted_starts"], sections["deleted_project"]
+        self._names_at = len(content) - len(self._data) + header["names"]["data_offsets"][0]
         self._names, self.conditions = sections["names"], sections["conditions"]
         self._version_starts, self._versions = sections["version_starts"], sections["versions"]
         self._list_starts, self._lists = sections["list_starts"], sections["lists"]
-        names, edges = len(self.name_starts) - 1, len(self.project)
-        if (names, edges, names) != (len(self.edge_starts) - 1, len(self.requirements), len(self.release)):
+        starts = (self.name_starts, self.newest_starts, self.older_starts, self.deleted_starts)
+        lengths = {*(len(one) - 1 for one in starts), len(self.release)}
+        if len(lengths) != 1 or len(self.newest_project) != len(self.requirements):
             raise _damaged(path, "its arrays have different lengths")
 
     def _section(self, name: str, offsets: Sequence[int]) -> "memoryview[int]":
@@ -106,8 +103,8 @@ class EdgeFile:
 
     @property
     def edges(self) -> int:
-        """Return the number of edges."""
-        return len(self.project)
+        """Return the number of edges, including deleted ones."""
+        return len(self.newest_project) + len(self.older_project) + len(self.deleted_project)
 
     @property
     def versions(self) -> int:
@@ -122,11 +119,11 @@ class EdgeFile:
     def name_at(self, number: int) -> bytes:
         """Return a name in UTF-8."""
         starts = self.name_starts
-        return bytes(self._names[starts[number] : starts[number + 1]])
+        return self._map[self._names_at + starts[number] : self._names_at + starts[number + 1] - 1]
 
-    def all_names(self) -> bytes:
-        """Return all names, one after the other. `name_starts` has their places."""
-        return bytes(self._names)
+    def all_names(self) -> list[str]:
+        """Return all names. For many of them, this takes less time than reading them one by one."""
+        return str(self._names, "utf-8").split(_END_OF_NAME.decode())[:-1]
 
     def version_at(self, number: int) -> str:
         """Return a version."""
@@ -147,19 +144,23 @@ class EdgeFile:
         """Raise LeveldbDamagedError if a number refers to nothing. For changes, the base has `names_of_base` names."""
         for starts, end in (
             (self.name_starts, len(self._names)),
-            (self.edge_starts, self.edges),
+            (self.newest_starts, len(self.newest_project)),
+            (self.older_starts, len(self.older_project)),
+            (self.deleted_starts, len(self.deleted_project)),
             (self._version_starts, len(self._versions)),
             (self._list_starts, len(self._lists)),
         ):
             ascending = all(begin <= following for begin, following in pairwise(starts))
             if not ascending or starts[0] != 0 or starts[-1] != end:
                 raise _damaged(self._path, "an array of starts does not match its array")
-        if any(self.name_at(number) >= self.name_at(number + 1) for number in range(self.names - 1)):
+        if any(name >= following for name, following in pairwise(map(self.name_at, range(self.names)))):
             raise _damaged(self._path, "its names do not ascend")
         releases = {number & ~SEVERAL_SPELLINGS for number in {*self.release} - {NO_FILES, AS_IN_BASE}}
+        projects = max(max(one, default=0) for one in (self.newest_project, self.older_project, self.deleted_project))
         if (
-            max(self.project, default=0) > max(0, self.names - 1)
-            or max({*self.requirements} - {DELETED}, default=0) >= self.lists
+            projects > max(0, self.names - 1)
+            or max(self.requirements, default=0) >= self.lists
+            or min(self.requirements, default=1) < 1
             or max(releases, default=-1) >= self.versions
             or len(self.conditions) != self.lists
             or len(self.place) != (0 if names_of_base is None else self.names)
@@ -186,24 +187,32 @@ def write_edge_file(
     base: str | None,
     content_hash: str,
     names: Sequence[bytes],
-    edge_starts: array[int],
-    project: array[int],
-    requirements: array[int],
     release: array[int],
     place: array[int],
+    newest: tuple[array[int], array[int]],
+    requirements: array[int],
+    older: tuple[array[int], array[int]],
+    deleted: tuple[array[int], array[int]],
     versions: Iterable[bytes],
     lists: Iterable[bytes],
     conditions: bytes,
 ) -> None:
-    """Write a file. The arrays must fit together, as docs/formats.md describes."""
-    name_starts, joined_names = _joined(names)
+    """Write a file. The arrays must fit together, as docs/formats.md describes.
+
+    `newest`, `older` and `deleted` are edges: where those of each required project start, and the projects.
+    """
+    name_starts, joined_names = _joined(name + _END_OF_NAME for name in names)
     version_starts, joined_versions = _joined(versions)
     list_starts, joined_lists = _joined(lists)
     arrays: dict[str, Any] = {
         "name_starts": name_starts,
-        "edge_starts": edge_starts,
-        "project": project,
+        "newest_starts": newest[0],
+        "newest_project": newest[1],
         "requirements": requirements,
+        "older_starts": older[0],
+        "older_project": older[1],
+        "deleted_starts": deleted[0],
+        "deleted_project": deleted[1],
         "release": release,
         "version_starts": version_starts,
         "list_starts": list_starts,

@@ -10,6 +10,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
+from operator import add, sub
 from pathlib import Path
 
 import orjson
@@ -17,7 +18,6 @@ import orjson
 from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
 from pypi_assets.leveldbs.datasets.depgraph.edge_file import (
     AS_IN_BASE,
-    DELETED,
     NO_FILES,
     SEVERAL_SPELLINGS,
     SUFFIX,
@@ -92,9 +92,10 @@ class Edges:
         """All numbers of projects are below."""
         self.content_hash = (changes or whole).content_hash
         self._lists: dict[int, RequirementLists] = {}
-        self._versions: dict[int, str] = {}
+        self._versions: dict[int, tuple[str, bool]] = {}
         self._local: dict[int, int] = {}  # by the number of a project: its number in the changes
         self._numbers: list[int] = []  # the other way around
+        self._changed = set[int]()  # the required projects of changed edges
         self._releases: dict[int, int] = {}
         if changes is not None:
             self._read_changes(whole.names, changes)
@@ -103,6 +104,10 @@ class Edges:
         self._numbers = [place // 2 if place % 2 else names + local for local, place in enumerate(changes.place)]
         self._local = {number: local for local, number in enumerate(self._numbers)}
         versions = self.whole.versions
+        starts = (changes.newest_starts, changes.older_starts, changes.deleted_starts)
+        self._changed = {
+            number for local, number in enumerate(self._numbers) if any(one[local] != one[local + 1] for one in starts)
+        }
         self._releases = {
             number: release if release == NO_FILES else release + versions  # the bit of the spellings stays
             for number, release in zip(self._numbers, changes.release, strict=True)
@@ -128,53 +133,105 @@ class Edges:
             return self.whole.name_at(number).decode()
         return self.changes.name_at(number - names).decode()
 
+    def all_names(self) -> list[str]:
+        """Return the names of all numbers."""
+        return self.whole.all_names() + ([] if self.changes is None else self.changes.all_names())
+
     def release(self, project: int) -> tuple[str, bool] | None:
         """Return the newest version of a project, and whether its files spell the version in several ways.
 
         The version is spelled as in the first of its files. None: the project has no files.
         """
+        number = self._release_number(project)
+        found = self._versions.get(number)
+        return found or self._version(number)
+
+    def releases(self, projects: Iterable[int]) -> list[tuple[str, bool] | None]:
+        """Return the result of `release` for each of these projects."""
+        known, version = self._versions, self._version
+        if self.changes is None:
+            numbers: Iterable[int] = map(self.whole.release.__getitem__, projects)
+        else:
+            numbers = map(self._release_number, projects)
+        return [known.get(number) or version(number) for number in numbers]
+
+    def _release_number(self, project: int) -> int:
         number = self._releases.get(project)
         if number is None:
-            number = NO_FILES if project >= self.whole.names else self.whole.release[project]
-        if number == NO_FILES:
-            return None
-        return self._version(number & ~SEVERAL_SPELLINGS), bool(number & SEVERAL_SPELLINGS)
+            return NO_FILES if project >= self.whole.names else self.whole.release[project]
+        return number
 
-    def _version(self, number: int) -> str:
-        found = self._versions.get(number)
-        if found is None:
-            of_whole = self.whole.versions
-            if number < of_whole or self.changes is None:
-                found = self.whole.version_at(number)
-            else:
-                found = self.changes.version_at(number - of_whole)
-            self._versions[number] = found
+    def _version(self, release: int) -> tuple[str, bool] | None:
+        if release == NO_FILES:
+            return None
+        number, of_whole = release & ~SEVERAL_SPELLINGS, self.whole.versions
+        if number < of_whole or self.changes is None:
+            version = self.whole.version_at(number)
+        else:
+            version = self.changes.version_at(number - of_whole)
+        found = self._versions[release] = version, bool(release & SEVERAL_SPELLINGS)
         return found
 
+    def newest(self, required: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the projects whose newest release requires a project, by name, and the numbers of their lists."""
+        if required in self._changed:
+            projects, lists = self.requiring(required)
+            return [one for one, number in zip(projects, lists, strict=True) if number], [*filter(None, lists)]
+        whole = self.whole
+        if required >= whole.names:
+            return [], []
+        begin, end = whole.newest_starts[required], whole.newest_starts[required + 1]
+        return whole.newest_project[begin:end].tolist(), whole.requirements[begin:end].tolist()
+
+    def unseen(self, level: Iterable[int], seen: bytearray) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+        """Yield the results of `newest` for these projects, without projects that are `seen`, and mark them as seen.
+
+        The required project comes first. Projects without results are omitted.
+        """
+        whole, changed, size = self.whole, self._changed, self.whole.names
+        starts, project, requirements = whole.newest_starts, whole.newest_project, whole.requirements
+        for required in level:
+            if required in changed:
+                all_projects, all_lists = self.newest(required)
+                projects = [one for one in all_projects if not seen[one]]
+                lists = [number for one, number in zip(all_projects, all_lists, strict=True) if not seen[one]]
+            elif required < size and (begin := starts[required]) != (end := starts[required + 1]):
+                projects = [one for one in project[begin:end] if not seen[one]]
+                if len(projects) == end - begin:
+                    lists = requirements[begin:end].tolist()
+                elif projects:
+                    both = zip(project[begin:end], requirements[begin:end], strict=True)
+                    lists = [number for one, number in both if not seen[one]]
+            else:
+                continue
+            if projects:
+                for one in projects:
+                    seen[one] = 1
+                yield required, projects, lists
+
     def requiring(self, required: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Return the projects that require a project, by name, and the number of the lists of each edge.
+        """Return the projects any of whose releases requires a project, by name, and the numbers of their lists.
 
         The number is OLDER_ALONE if only older releases of the project require the other one.
         """
         whole = self.whole
-        projects, lists = list[int](), list[int]()
+        edges: dict[int, int] = {}
         if required < whole.names:
-            begin, end = whole.edge_starts[required], whole.edge_starts[required + 1]
-            projects, lists = whole.project[begin:end].tolist(), whole.requirements[begin:end].tolist()
-        local = self._local.get(required)
-        if local is None or self.changes is None:
-            return projects, lists
-        begin, end = self.changes.edge_starts[local], self.changes.edge_starts[local + 1]
-        if begin == end:
-            return projects, lists
-        edges = dict(zip(projects, lists, strict=True))
-        for project, changed in zip(self.changes.project[begin:end], self.changes.requirements[begin:end], strict=True):
-            if changed == DELETED:
-                edges.pop(self._numbers[project], None)
-            else:
-                edges[self._numbers[project]] = 0 if changed == OLDER_ALONE else whole.lists + changed
-        ordered = sorted(edges, key=self._sort_key)
-        return ordered, [edges[project] for project in ordered]
+            begin, end = whole.newest_starts[required], whole.newest_starts[required + 1]
+            edges = dict(zip(whole.newest_project[begin:end], whole.requirements[begin:end], strict=True))
+            begin, end = whole.older_starts[required], whole.older_starts[required + 1]
+            edges |= dict.fromkeys(whole.older_project[begin:end], OLDER_ALONE)
+        if required in self._changed and self.changes is not None:
+            changes, local, of_whole, numbers = self.changes, self._local[required], whole.lists, self._numbers
+            begin, end = changes.newest_starts[local], changes.newest_starts[local + 1]
+            for project, number in zip(changes.newest_project[begin:end], changes.requirements[begin:end], strict=True):
+                edges[numbers[project]] = of_whole + number
+            for project in changes.older_project[changes.older_starts[local] : changes.older_starts[local + 1]]:
+                edges[numbers[project]] = OLDER_ALONE
+            for project in changes.deleted_project[changes.deleted_starts[local] : changes.deleted_starts[local + 1]]:
+                edges.pop(numbers[project], None)
+        projects = sorted(edges, key=None if self.changes is None else self._sort_key)
+        return projects, [edges[project] for project in projects]
 
     def _sort_key(self, number: int) -> tuple[int, int]:
         """Return a key that sorts numbers by name."""
@@ -184,10 +241,24 @@ class Edges:
         return self.changes.place[new] // 2, -self.changes.names + new
 
     def count(self, required: int) -> int:
-        """Return the number of projects that require a project."""
-        if required in self._local:
+        """Return the number of projects any of whose releases requires a project."""
+        if required in self._changed:
             return len(self.requiring(required)[0])
-        return self.whole.edge_starts[required + 1] - self.whole.edge_starts[required]
+        if required >= self.whole.names:
+            return 0
+        newest, older = self.whole.newest_starts, self.whole.older_starts
+        return newest[required + 1] - newest[required] + older[required + 1] - older[required]
+
+    def counts(self, prefix: str) -> Iterator[tuple[int, int]]:
+        """Return the projects whose name begins with `prefix`, by name, each with its `count`."""
+        if self.changes is not None:
+            return ((number, self.count(number)) for number in self.beginning_with(prefix))
+        beginning, whole = prefix.encode(errors="surrogatepass"), self.whole
+        first = place_of(whole, beginning)[0]
+        last = place_of(whole, beginning + b"\xff")[0]  # no name has this byte
+        newest, older = whole.newest_starts[first : last + 1], whole.older_starts[first : last + 1]
+        numbers = map(add, map(sub, newest[1:], newest), map(sub, older[1:], older))
+        return zip(range(first, last), numbers, strict=True)
 
     def lists(self, number: int) -> RequirementLists:
         """Return the requirement lists with a number, with `*` in place of the required project's name."""
@@ -197,10 +268,11 @@ class Edges:
             found = self._lists[number] = decode_lists(file.list_at(local))
         return found
 
-    def condition(self, number: int) -> int:
-        """Return the least condition in the requirement lists with a number, as an index in `CONDITIONS`."""
-        file, local = self._file_of_lists(number)
-        return file.conditions[local]
+    def conditions(self) -> Sequence[int]:
+        """Return the least condition in the lists of each number, as an index in `CONDITIONS`."""
+        if self.changes is None:
+            return self.whole.conditions
+        return bytes(self.whole.conditions) + bytes(self.changes.conditions)
 
     def _file_of_lists(self, number: int) -> tuple[EdgeFile, int]:
         of_whole = self.whole.lists
@@ -223,6 +295,25 @@ class Edges:
         for file in (self.whole, self.changes):
             if file is not None:
                 file.check()
+
+
+_DENSE = 8
+
+
+class Names:
+    """The names of projects, for one search. All names are read at once if a search needs many of them."""
+
+    def __init__(self, edges: Edges) -> None:
+        self._edges = edges
+        self._all: list[str] | None = None
+
+    def of(self, projects: Sequence[int]) -> Sequence[str]:
+        """Return the names of these projects."""
+        if self._all is None and len(projects) * _DENSE > self._edges.size:
+            self._all = self._edges.all_names()
+        if self._all is None:
+            return [*map(self._edges.name, projects)]
+        return [*map(self._all.__getitem__, projects)]
 
 
 def place_of(file: EdgeFile, name: bytes) -> tuple[int, bool]:
