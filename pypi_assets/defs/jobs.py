@@ -171,7 +171,7 @@ export_parquet_job = AssetJob(
 update_tables_job = AssetJob(
     "update_tables",
     assets=["iceberg_tables"],
-    tags=ENDS_IN_TIME | EXPORTING | {ONE_AT_A_TIME_TAG: "update_tables"},
+    tags=ENDS_IN_TIME | EXPORTING_TABLES | {ONE_AT_A_TIME_TAG: "update_tables"},
     description="Adds a snapshot for each new dump to the Apache Iceberg tables. Needs the extra `tables`.",
 )
 health_job = AssetJob(

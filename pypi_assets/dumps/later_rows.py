@@ -63,15 +63,15 @@ class LaterRows:
         A tombstone has only these three columns and `tombstone`.
         """
         found = self._database.execute(
-            "SELECT normalized, version, filename, row FROM later WHERE shard BETWEEN ? AND ?"
+            "SELECT normalized, version, filename, is_live, row FROM later WHERE shard BETWEEN ? AND ?"
             " ORDER BY normalized, version, filename",
             (shards.start, shards.stop - 1),
         )
-        for normalized, version, filename, row in found:
-            if row is None:
-                yield {"normalized": normalized, "version": version, "filename": filename, "tombstone": True}
-            else:
+        for normalized, version, filename, is_live, row in found:
+            if is_live:
                 yield orjson.loads(row)
+            else:
+                yield {"normalized": normalized, "version": version, "filename": filename, "tombstone": True}
 
     def applied_to(
         self, shard: int, rows: Iterable[Row], decode: Callable[[bytes], Row] = orjson.loads

@@ -75,7 +75,7 @@ print(json.dumps(sorted(job.name for job in defs.jobs or [] if "dagster-k8s/conf
 LARGE = {
     *("full_crawl", "incremental_crawl", "follow_scopes", "retry_failures", "audit"),
     *("full_dump", "redump", "update_leveldbs", "export_parquet", "verify_leveldbs", "reprocess_distributions"),
-    *("update_tables", "solve_days"),
+    *("update_tables", "solve_days", "visit_requested"),
 }
 
 
