@@ -62,7 +62,7 @@ WRONG = {
     "owners": ["somebody", "me@localhost", "team:", "team:data,me@example"],
     "notify_urls": ["me@example.org", "mailto://me:secret@example.org secret"],
     "tables_catalog_url": ["catalog", "ftp://host/", "https://host/a b"],
-    "tables_namespace": ["", "a.b", "Pypi", "a/b"],
+    "tables_namespace": ["a.b", "Pypi", "a/b"],
     "solvability_since": ["0", "1772323200", "2026-02-30", "yesterday"],
     "webhooks": ["http://example.org/", '{"url": "http://example.org/"}', '["http://example.org/"]'],
 }
