@@ -25,7 +25,7 @@ def test_code_of_the_page_gives_the_answers_of_the_catalog(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")  # otherwise it warns that a plug-in would be faster
-    small.add(10, "PyYAML", "6", "pyyaml-6.zip", modules=("yaml", "yaml.loader"), requires_dist=("Requests>=2",))
+    small.add(110, "PyYAML", "6", "pyyaml-6.zip", modules=("yaml", "yaml.loader"), requires_dist=("Requests>=2",))
     add_range(small, storage, 100)
     updated(small.catalog, storage)
     small.remove(160, "other-2.tar.gz")
@@ -37,7 +37,7 @@ def test_code_of_the_page_gives_the_answers_of_the_catalog(
     exec(code, found)
     assert found["users"].to_pylist() == [{"project": "PyYAML"}]
     (then,) = found["then"].to_pylist()
-    assert (then["filename"], then["live_since"]) == ("pyyaml-6.zip", 10)
+    assert (then["filename"], then["live_since"]) == ("pyyaml-6.zip", 110)
     assert found["providers"].select("project", "versions", "files").rows() == [("PyYAML", ["6"], 1)]
     kinds = [file.kind for file in live_files(small.catalog, 150)]
     assert dict(found["kinds"]) == {kind: kinds.count(kind) for kind in kinds}
