@@ -33,8 +33,9 @@ from pypi_assets.service import (
     solvability,
     visit_routes,
 )
+from pypi_assets.service.log_streams import BackgroundStream, log_in_background
 from pypi_assets.service.middleware import LimitMiddleware, RequestMiddleware, answer_routing_error
-from pypi_assets.service.monitoring import AccessLog, note_state
+from pypi_assets.service.monitoring import AccessLog, missing_requests, note_state
 from pypi_assets.service.operations import Endpoint, Operation, operation_routes
 from pypi_assets.service.pages import home
 from pypi_assets.service.service import Service, open_service
@@ -74,8 +75,9 @@ def create_app(service: Service | None = None) -> Starlette:
     log = None
     if service is None:
         set_up_logs()
+        log_in_background()
         _end_with_parent()
-        service, log = open_service(load_settings()), AccessLog(sys.stdout)
+        service, log = open_service(load_settings()), AccessLog(BackgroundStream(sys.stdout.fileno(), missing_requests))
         service.address = os.environ.get(ADDRESS_VARIABLE, service.address)
     routes = sorted(operation_routes(service, _operations()), key=_parameters)
     routes += openapi.routes(service, lambda: routes)

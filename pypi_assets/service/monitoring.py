@@ -119,6 +119,12 @@ def _begin(level: str) -> str:
     return f'{{"time": "{_time_text(int(time.time()))}", "level": "{level}", "logger": "{LOGGER}", "message": '
 
 
+def missing_requests(count: int) -> str:
+    """Return the line of the access log that stands for dropped lines."""
+    text = _text(f"{count} requests are missing from this log")
+    return f'{_begin("WARNING")}{text}, "left_out": {count}}}\n'
+
+
 class AccessLog:
     """Writes the access log to `stream`. If it cannot keep up, lines are counted and dropped."""
 
@@ -150,8 +156,7 @@ class AccessLog:
         self._is_due = False
         lines, self._lines = self._lines, []
         if self._left_out:
-            message = f"{self._left_out} requests are missing from this log"
-            lines.append(f'{_begin("WARNING")}{_text(message)}, "left_out": {self._left_out}}}')
+            lines.append(missing_requests(self._left_out).rstrip("\n"))
             self._left_out = 0
         self._stream.write("".join(f"{line}\n" for line in lines))
         self._stream.flush()

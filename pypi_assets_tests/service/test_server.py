@@ -23,7 +23,9 @@ PATH = "v1/modules/yaml"
 
 
 @contextmanager
-def served(published: Published, workers: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(
+    published: Published, workers: int, stdout: int | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run the command as a process and yield its URL as soon as it answers."""
     environment = os.environ | {
         "PYPI_ASSETS_HOME": str(published.home),
@@ -31,7 +33,7 @@ def served(published: Published, workers: int) -> Iterator[tuple[str, subprocess
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [*PROCESS, "serve", "--port", "0", "--workers", str(workers)]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
