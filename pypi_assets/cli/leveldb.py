@@ -202,7 +202,9 @@ def leveldb_fetch_command(dataset: str, version: int | None, folder: Path, as_js
 @command("verify", "--dataset modules --version 3 --deep", group=leveldb_group)
 @_DATASET
 @click.option("--version", type=click.IntRange(1), help="The version to check; default: the newest.")
-@click.option("--deep", is_flag=True, help="Also rebuild the version from its input list, and compare all records.")
+@click.option(
+    "--deep", is_flag=True, help="Also rebuild the version from its input list, and compare all records and edges."
+)
 @JSON
 def leveldb_verify_command(dataset: str | None, version: int | None, deep: bool, as_json: bool) -> None:
     """Check published versions record by record.

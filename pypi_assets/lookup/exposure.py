@@ -3,7 +3,7 @@
 `exposed` looks at the requirements of newest releases, `exposed_solutions` at the pins that a solver has chosen.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
 from packaging.specifiers import SpecifierSet
@@ -11,8 +11,9 @@ from packaging.specifiers import SpecifierSet
 from pypi_assets.distributions.requirement_names import CONDITIONS
 from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.lookup.advisories import Advisories
-from pypi_assets.lookup.newest_requirements import NewestRequirements, newest_of
-from pypi_assets.lookup.requirement_filters import Alternative, alternatives, matched_by, requirements_of, specifier_of
+from pypi_assets.lookup.newest_links import links_of
+from pypi_assets.lookup.newest_requirements import NewestRequirements
+from pypi_assets.lookup.requirement_filters import Alternative, alternatives, matched_by, specifier_of
 
 
 class Exposure(TypedDict):
@@ -65,19 +66,18 @@ def exposed(graph: NewestRequirements, advisories: Advisories) -> Iterator[Expos
     markers divide the requirements, as in `demo<2; os_name == 'nt'` and `demo>=2; os_name != 'nt'`, a project is listed
     once for each affected version.
     """
+    links = links_of(graph)
     for required in advisories.projects:
         versions = graph.versions(required)
         affected = {version: ids for version, _ in versions if (ids := advisories.affected(required, version))}
         if not affected:
             continue
         allowing = _Allowing(versions)
-        names = (name for name in graph.requiring(required) if name != required)
-        for project, newest in newest_of(graph, names):
-            if newest is None:
-                continue
+        node = links.node(required)
+        for project, version, lists in () if node is None else links.possible(node, {node}):
             found: dict[str, list[Alternative]] = {}
-            for lists in requirements_of(required, newest.requirements):
-                for one in alternatives(lists):
+            for of_file in lists:
+                for one in alternatives(of_file):
                     allowed = allowing.newest(one)
                     if allowed in affected:
                         found.setdefault(allowed, []).append(one)
@@ -87,8 +87,8 @@ def exposed(graph: NewestRequirements, advisories: Advisories) -> Iterator[Expos
                     required=required,
                     allowed=allowed,
                     advisories=affected[allowed],
-                    normalized=project,
-                    version=newest.version,
+                    normalized=links.name(project),
+                    version=version,
                     condition=CONDITIONS[condition],
                     requirements=list(requirements),
                 )
@@ -125,21 +125,23 @@ def possibly_exposed(graph: NewestRequirements, advisories: Advisories) -> Itera
 
     No other project can have a solution that pins an affected version. Affected projects come before their dependents.
     """
-    found: set[str] = set()
-    level = []
+    links = links_of(graph)
+    found, level = set[Hashable](), list[Hashable]()
     for project in advisories.projects:
         if any(advisories.affected(project, version) for version, _ in graph.versions(project)):
-            found.add(project)
-            level.append(project)
             yield project
+            node = links.node(project)
+            if node is not None:
+                found.add(node)
+                level.append(node)
     while level:
         following = []
         for required in level:
-            for project in graph.requiring(required):
-                if project not in found:
-                    found.add(project)
-                    following.append(project)
-                    yield project
+            for node in links.requiring(required):
+                if node not in found:
+                    found.add(node)
+                    following.append(node)
+                    yield links.name(node)
         level = following
 
 

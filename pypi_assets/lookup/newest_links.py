@@ -5,7 +5,7 @@ are judged once for each number of lists, however many projects share it.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Container, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pypi_assets.distributions.requirement_names import CONDITIONS
@@ -55,6 +55,9 @@ class Links(Protocol[Node]):
     def has_links(self, required: Node, /) -> bool:
         """Check whether links can lead to a project. True if that is unknown."""
 
+    def requiring(self, required: Node, /) -> Iterable[Node]:
+        """Return the projects that have any release that requires a project, by name."""
+
     def matching(
         self, required: Node, judge: Judge, found: Container[Node], after: str | None = None, /
     ) -> Iterator[tuple[Node, str, Description]]:
@@ -86,6 +89,9 @@ class NamedLinks(Links[str]):
 
     def has_links(self, _required: str, /) -> bool:
         return True
+
+    def requiring(self, required: str, /) -> Iterable[str]:
+        return self._graph.requiring(required)
 
     def matching(
         self, required: str, judge: Judge, found: Container[str], after: str | None = None, /
@@ -121,6 +127,9 @@ class NumberedLinks(Links[int]):
 
     def has_links(self, required: int, /) -> bool:
         return self._edges.count(required) > 0
+
+    def requiring(self, required: int, /) -> Iterable[int]:
+        return self._edges.requiring(required)[0]
 
     def matching(
         self, required: int, judge: Judge, found: Container[int], after: str | None = None, /

@@ -8,9 +8,11 @@ from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
+from pypi_assets.leveldbs.datasets.depgraph import edge_building
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.leveldbs.versions.verify import verify
+from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.demo_catalog import add_range, demo_catalog
@@ -72,4 +74,39 @@ def test_update_killed_at_any_step_ends_in_the_same_state(tmp_path: Path, step: 
     assert newest.base_version == published_versions(storage, "modules")[-2]
     for version in published_versions(storage, "modules"):
         assert verify("modules", version, storage=storage, deep=True).problems == ()
+    catalog.close()
+
+
+def build_depgraph(catalog: Catalog, storage: Storage) -> None:
+    build_version("depgraph", storage=storage, catalog=catalog)
+
+
+# Three files are put: two of the LevelDB and its edges, which are linked. Then come the manifest and the input list.
+@pytest.mark.nightly
+@pytest.mark.parametrize("step", range(1, 11))
+def test_update_of_edges_killed_at_any_step_leaves_a_whole_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    small = demo_catalog(tmp_path)
+    catalog, storage = small.catalog, open_storage((tmp_path / "storage").as_uri())
+    full_dump(catalog, storage, 1)
+    build_depgraph(catalog, storage)
+    add_range(small, storage, 100)
+    reached = run_and_kill(build_depgraph, catalog, storage, step, (Storage, "put"), (Storage, "put_linked"))
+    assert reached.startswith("after" if step % 2 == 0 else "before")
+    versions = published_versions(storage, "depgraph")
+    assert versions == ([1, 2] if reached == "after depgraph/input_lists/00002" else [1])
+    for version in versions:
+        assert verify("depgraph", version, storage=storage, deep=True).problems == ()
+    forget_leases(catalog)
+    add_range(small, storage, 150)
+    monkeypatch.setattr(edge_building, "EDGES_OF_ONE_CHANGED", 0)  # the changes alone are written
+    newest = build_version("depgraph", storage=storage, catalog=catalog)
+    assert newest.published
+    for version in published_versions(storage, "depgraph"):
+        assert verify("depgraph", version, storage=storage, deep=True).problems == ()
+    with open_latest(DepgraphReader, storage) as depgraph:
+        edges = depgraph.edges()
+        assert edges is not None
+        assert edges.changes is not None
     catalog.close()
