@@ -1,6 +1,7 @@
 """Write the changes of ranges as one more layer of an export, and count the distributions that are live after it."""
 
 import io
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -83,13 +84,18 @@ def _found(storage: Storage, file: DumpFile, keys: set[Key]) -> Iterator[tuple[K
         return
     path = file_path(file.name)
     source = storage.local_path(path) or io.BufferedReader(_ObjectFile(storage, path, file.size))
-    projects = pa.array(sorted({project for project, _ in keys}), pa.string())
+    projects = sorted({project for project, _ in keys})
+    wanted = pa.array(projects, pa.string())
     try:
         with parquet.ParquetFile(source) as opened:
             has_tombstones = "tombstone" in opened.schema_arrow.names
+            place = opened.schema_arrow.names.index("normalized")  # no list column is before it
             for group in range(opened.num_row_groups):
+                known = opened.metadata.row_group(group).column(place).statistics
+                if known and bisect_left(projects, known.min) == bisect_right(projects, known.max):
+                    continue
                 names = opened.read_row_group(group, ["normalized"])
-                matches = compute.is_in(names["normalized"], value_set=projects)
+                matches = compute.is_in(names["normalized"], value_set=wanted)
                 if not compute.any(matches).as_py():
                     continue
                 columns = ["normalized", "filename", *(["tombstone"] if has_tombstones else [])]
