@@ -6,6 +6,7 @@ are judged once for each number of lists, however many projects share it.
 
 from bisect import bisect_right
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pypi_assets.distributions.requirement_names import CONDITIONS
@@ -13,7 +14,6 @@ from pypi_assets.leveldbs.datasets.depgraph.edge_file import RequirementLists
 from pypi_assets.leveldbs.datasets.depgraph.edges import (
     Edges,
     named_lists,
-    named_requirement,
 )
 from pypi_assets.lookup.newest_requirements import NewestRequirements, newest_of
 from pypi_assets.lookup.requirement_filters import Matched, requirements_of, specifier_text
@@ -156,13 +156,9 @@ class NumberedLinks(Links[int]):
         matched = judge(lists)
         if not matched:
             return None
-        found = described(matched)
-        written = {
-            named_requirement(_ANY_NAME, one): named_requirement(required, one)
-            for requirements in self._edges.lists(number)
-            for one in requirements
-        }
-        return found._replace(requirements=[written[one] for one in found.requirements])
+        found, written = described(matched), named_lists(required, self._edges.lists(number))
+        names = dict(zip(chain(*lists), chain(*written), strict=True))
+        return found._replace(requirements=[names[one] for one in found.requirements])
 
     def possible(self, required: int, found: Container[int], /) -> Iterator[tuple[int, str, RequirementLists]]:
         edges, name = self._edges, self._edges.name(required)

@@ -54,6 +54,7 @@ SMOKES = (
     Smoke("devindex_replay", "--files 50 --rounds 1"),
     Smoke("dump_formats", "--rows 50 --shards 4 --repeats 1"),
     Smoke("edges", "--projects 40 --rounds 1"),
+    Smoke("edges", "--drawn 1000 --rounds 1"),
     Smoke("faults", "CORPUS --connections 2"),
     Smoke("freshness", "--follower --uploads 1"),
     Smoke("full_crawl", "--files 4 --rounds 1"),

@@ -91,7 +91,6 @@ class Edges:
         self.size = whole.names + (0 if changes is None else changes.names)
         """All numbers of projects are below."""
         self.content_hash = (changes or whole).content_hash
-        self._lists: dict[int, RequirementLists] = {}
         self._versions: dict[int, tuple[str, bool]] = {}
         self._local: dict[int, int] = {}  # by the number of a project: its number in the changes
         self._numbers: list[int] = []  # the other way around
@@ -262,11 +261,10 @@ class Edges:
 
     def lists(self, number: int) -> RequirementLists:
         """Return the requirement lists with a number, with `*` in place of the required project's name."""
-        found = self._lists.get(number)
-        if found is None:
-            file, local = self._file_of_lists(number)
-            found = self._lists[number] = decode_lists(file.list_at(local))
-        return found
+        of_whole = self.whole.lists
+        if number < of_whole or self.changes is None:
+            return decode_lists(self.whole.list_at(number))
+        return decode_lists(self.changes.list_at(number - of_whole))
 
     def conditions(self) -> Sequence[int]:
         """Return the least condition in the lists of each number, as an index in `CONDITIONS`."""
