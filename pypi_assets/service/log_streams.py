@@ -89,9 +89,10 @@ def _write(descriptor: int, content: bytes) -> None:
 
 def log_in_background() -> None:
     """Write the logs that go to standard error in a thread."""
+    stream = sys.__stderr__
     for handler in logging.root.handlers:
-        if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:
-            handler.setStream(BackgroundStream(handler.stream.fileno(), _formatted(handler)))
+        if stream is not None and isinstance(handler, logging.StreamHandler) and handler.stream is stream:
+            handler.setStream(BackgroundStream(stream.fileno(), _formatted(handler)))
 
 
 def _formatted(handler: logging.Handler) -> Callable[[int], str]:

@@ -3,6 +3,9 @@
 Their members can differ from those of the changelog, since requirements and removals between two lists have no order.
 """
 
+import os
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,7 +14,9 @@ from sqlalchemy import select
 from pypi_assets.catalog.ledger.range_ledger import SIMPLE, XMLRPC
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.tables import projects
+from pypi_assets_tests.crawl.compared_listers import compare_listers
 from pypi_assets_tests.crawl.followers import REFUSED, follower
+from pypi_assets_tests.crawl.model_scopes import scratch_catalog
 from pypi_assets_tests.crawl.model_steps import file_of
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.scoped_index import WHEEL, ScopedFollower, ScopedIndex
@@ -75,3 +80,24 @@ def test_answers_of_listed_scope_are_true_before_and_after_the_changelog_returns
     require_true_answers(listed)
     assert {"root", "one"} <= set(listed.depths())
     assert all(listed.answerable(serial) for serial in range(start, listed.complete + 1))
+
+
+def compare(first: int, histories: int) -> None:
+    with scratch_catalog() as catalog:
+        for seed in range(first, first + histories):
+            try:
+                counts = compare_listers(catalog, seed)
+            except AssertionError as error:
+                error.add_note(f"python -m pypi_assets_tests.crawl.compared_listers --first {seed} --histories 1")
+                raise
+            assert min(counts[name] for name in ("serials", "files", "lookups", "members")) > 0
+
+
+def test_scope_has_true_answers_with_each_lister() -> None:
+    compare(6, 1)
+
+
+@pytest.mark.nightly
+def test_scopes_of_drawn_histories_have_true_answers_with_each_lister() -> None:
+    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    compare(first, examples(40))
