@@ -7,8 +7,10 @@ each dataset from them, each in a new process that is measured from outside: the
 published version, the peak memory of all processes together (resident, with shared memory counted for each process),
 and the bytes that they wrote. The baseline decodes the same gzipped files row by row with orjson, in one process on one
 core; the ratio is to its rows a second of processor time. Prints the median of the repeats. The constant cost is
-estimated from the line through the first two sizes. The rate by the clock is followed by the rate for each second of
-processor time of all processes, including interpreters, which depends less on other work on the machine.
+estimated from the line through the first two sizes. The last lines are of builds of all datasets together, which read
+the dump once: their processor time is compared with the separate builds, one after the other. The rate by the clock is
+followed by the rate for each second of processor time of all processes, including interpreters, which depends less on
+other work on the machine.
 
 The bytes written are the bytes that reached the file system, minus the bytes of files that were deleted before they
 reached the disk, as the kernel counts them. The first number is also shown. LevelDB's log makes the difference: it
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -38,6 +41,7 @@ from pypi_assets.leveldbs.build.loading import MEMORY_BYTES
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.shared_reading import SharedReading
 from pypi_assets.storage.store import Storage, open_storage
 
 MIB = 1024**2
@@ -56,26 +60,33 @@ class Measured(NamedTuple):
     kept: int
 
 
-def build(dataset: str, storage: Storage, memory_bytes: int) -> dict[str, float]:
-    """Build one version in this process, and return its figures."""
+def build(names: Sequence[str], storage: Storage, memory_bytes: int) -> dict[str, float]:
+    """Build a version of each dataset in this process, together, and return the figures."""
     with tempfile.TemporaryDirectory() as folder:
         catalog = open_catalog(f"sqlite:///{Path(folder) / 'catalog.sqlite'}")
         open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
         restore_index(catalog, storage)
         before = int(_read_io("cancelled_write_bytes"))
         started = time.monotonic()
-        result = build_version(dataset, storage=storage, catalog=catalog, from_scratch=True, memory_bytes=memory_bytes)
+        with SharedReading(names) as shared:
+            results = [
+                build_version(
+                    name, storage=storage, catalog=catalog, from_scratch=True, memory_bytes=memory_bytes, shared=shared
+                )
+                for name in names
+            ]
         seconds = time.monotonic() - started
         catalog.close()
-    kept = sum(file.size for file in read_published(storage, dataset, result.version).manifest.files)
+    published = [read_published(storage, result.dataset, result.version).manifest for result in results]
+    kept = sum(file.size for manifest in published for file in manifest.files)
     return {"seconds": seconds, "cancelled": int(_read_io("cancelled_write_bytes")) - before, "kept": kept}
 
 
-def measure(dataset: str, folder: Path, memory_bytes: int) -> Measured:
-    """Build one version in a new process, and delete it again."""
+def measure(names: Sequence[str], folder: Path, memory_bytes: int) -> Measured:
+    """Build a version of each dataset in a new process, together, and delete them again."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "benchmarks.leveldb_build", str(folder), "--build", dataset]
-    with subprocess.Popen([*command, "--memory", str(memory_bytes)], stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-m", "benchmarks.leveldb_build", str(folder), "--memory", str(memory_bytes)]
+    with subprocess.Popen([*command, "--build", *names], stdout=subprocess.PIPE) as process:
         memory = 0
         while process.poll() is None:
             memory = max(memory, resident(process.pid))
@@ -85,7 +96,7 @@ def measure(dataset: str, folder: Path, memory_bytes: int) -> Measured:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
     to_files = (used.ru_oublock - before.ru_oublock) * 512
-    for path in (folder / dataset).glob("*/*"):
+    for path in (path for name in names for path in (folder / name).glob("*/*")):
         subprocess.run(["rm", "-r", str(path)], check=True)
     return Measured(
         reported["seconds"], processor, memory, to_files, int(to_files - reported["cancelled"]), int(reported["kept"])
@@ -137,7 +148,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=MEMORY_BYTES, help="memory of a build in bytes")
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument(
-        "--build", choices=DATASETS, help="only build and measure this dataset from the dumps in FOLDER"
+        "--build", nargs="+", choices=DATASETS, help="only build and measure these datasets from the dumps in FOLDER"
     )
     options = parser.parse_args()
     if options.build:
@@ -151,11 +162,13 @@ def main() -> None:
     print(f"{'':10}{'rows':>10}{'seconds':>9}{'rows/s':>9}{'a core':>8}{'ratio':>7}{'MiB':>6}{'kept MB':>9}", end="")
     print(f"{'written':>9}{'to files':>10}")
     estimate = 0.0
-    for dataset in options.datasets:
-        slowest, taken = 0.0, []
+    separate = dict.fromkeys(options.rows, 0.0)
+    groups = [[name] for name in options.datasets]
+    for names in groups + ([options.datasets] if len(groups) > 1 else []):
+        dataset, slowest, taken = names[0] if len(names) == 1 else "together", 0.0, []
         for rows in options.rows:
             repeats = max(1, options.repeats * least // rows)
-            found = [measure(dataset, options.folder / str(rows), options.memory) for _ in range(repeats)]
+            found = [measure(names, options.folder / str(rows), options.memory) for _ in range(repeats)]
             seconds = median(one.seconds for one in found)
             a_core = median(rows / one.processor for one in found)
             last = max(found, key=lambda one: one.memory)
@@ -167,11 +180,15 @@ def main() -> None:
                 f"{last.to_files / last.kept:10.2f}",
                 flush=True,
             )
+            if len(names) == 1:
+                separate[rows] += rows / a_core
+            else:
+                print(f"{dataset:10}{rows:10}: {rows / a_core / separate[rows]:.2f} of the separate builds")
         if len(taken) > 1:
             (rows, seconds), (more_rows, more_seconds) = taken[:2]
             fixed = seconds - rows * (more_seconds - seconds) / (more_rows - rows)
             print(f"{dataset:10}of each build {fixed:.1f} s do not grow with the rows")
-        estimate += slowest * PYPI_ROWS
+        estimate += slowest * PYPI_ROWS * (len(names) == 1)
     print(f"{PYPI_ROWS} rows at the lowest of these rates, one dataset after the other: {estimate / 60:.1f} minutes")
 
 

@@ -1,6 +1,7 @@
 """Measure the cost of the next version of a LevelDB after few changes, compared with a build from scratch.
 
     python -m benchmarks.leveldb_update [FOLDER] [--rows 1000000] [--changed 1000 10000] [--updates 20 6]
+    python -m benchmarks.leveldb_update [FOLDER] --percent 1 5 20 100 [--rows 1000000] [--largest]
 
 Takes the full dump below FOLDER/ROWS, or generates it (see generated.py), and builds a version of each dataset from it:
 the rebuild. Then come ranges with `--changed` rows each, and a version after each, built on the previous one: 20 with
@@ -15,6 +16,10 @@ built with a warm cache folder from the previous build, and the last one again w
 Each build runs in a new process, which measures only the build: by the clock, and of the processor, with its child
 processes. The server's processor time is not counted, but it makes the clock on S3 of little use. Ratios are to the
 rebuild on the same store.
+
+With `--percent`, one range changes this share of the rows, evenly or in the largest projects. The update is compared
+with a build from scratch from the same dumps, and the last columns have what the rule for rebuilds chooses. The rule is
+off for all other builds.
 """
 
 import argparse
@@ -28,9 +33,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
+from random import Random
 from statistics import mean
 from typing import Any
 from urllib.parse import parse_qs
@@ -38,19 +45,22 @@ from urllib.parse import parse_qs
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
-from benchmarks.generated import SERIAL, Project, changed_rows, generate_projects, write_range_dump
+from benchmarks.generated import SERIAL, Project, changed_rows, generate_projects, release_rows, write_range_dump
 from benchmarks.leveldb_build import dumped
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.projects import Selection
 from pypi_assets.catalog.work.full_crawls import open_crawl
+from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.versions.build_need import is_rebuild_cheaper
 from pypi_assets.leveldbs.versions.publish import build_version
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 
 MB = 1e6
+RowsOf = Callable[[Sequence[Project], int, int], list[Row]]
 
 
 @dataclass
@@ -102,11 +112,11 @@ class Bench:
     projects: list[Project]
     door: Door
 
-    def change(self, changed: int) -> None:
+    def change(self, changed: int, rows_of: RowsOf = changed_rows) -> None:
         """Commit the next range, with `changed` changed rows."""
         start = max(int(name.partition("-")[2]) for name in restore_index(self.catalog, self.storage).restored)
         serials = SerialRange(start, start + changed)
-        rows = changed_rows(self.projects, changed, serials.end)
+        rows = rows_of(self.projects, changed, serials.end)
         write_range_dump(self.storage, rows, serials, sequence=serials.end)
         restore_index(self.catalog, self.storage)
 
@@ -129,6 +139,7 @@ class Bench:
 
 def build(dataset: str, storage_url: str, catalog_url: str, work_dir: Path, *, from_scratch: bool) -> dict[str, Any]:
     """Build one version in this process."""
+    DATASETS[dataset] = replace(DATASETS[dataset], update_cost=0)  # without the rule for rebuilds
     catalog, storage = open_catalog(catalog_url), open_storage(storage_url)
     began, started = _processor_s(), time.monotonic()
     result = build_version(dataset, storage=storage, catalog=catalog, work_dir=work_dir, from_scratch=from_scratch)
@@ -185,6 +196,49 @@ def _column(cost: Cost, name: str) -> float:
     return value / MB if name in {"sent", "fetched"} else value
 
 
+def new_releases(projects: Sequence[Project], changed: int, serial: int) -> list[Row]:
+    """Return `changed` rows of new releases of the projects in this order, and again of all if that is not enough."""
+    rows: list[Row] = []
+    numbered = ((project, project.releases + number) for number in count() for project in projects)
+    while len(rows) < changed:
+        project, release = next(numbered)
+        rows += [row | {"live_since": serial} for row in release_rows(project, release, serial)]
+    return sorted(rows[:changed], key=lambda row: (str(row["normalized"]), str(row["version"]), str(row["filename"])))
+
+
+def compare(options: argparse.Namespace, dumps: Storage, projects: list[Project]) -> None:
+    """Print the processor time and the bytes of updates, compared with rebuilds from the same dumps."""
+    print(f"{options.rows} rows; ratios are to the rebuild from the same dumps, in processor time and in bytes")
+    print(f"{'':10}{'%':>4}{'changed':>9}{'rebuild s':>11}{'MB':>7}{'update s':>10}{'ratio':>7}{'MB':>7}", end="")
+    print(f"{'ratio':>7}{'µs a row':>10}  {'the rule takes':16}{'ratio':>7}")
+    ordered = sorted(projects, key=lambda project: -project.files)
+    if not options.largest:
+        Random(0).shuffle(ordered)
+    for dataset in options.datasets:
+        for percent in options.percent:
+            with tempfile.TemporaryDirectory(dir=options.folder) as name, pytest.MonkeyPatch.context() as environment:
+                [storage] = storages(["local"], dumps, Path(name), environment)
+                catalog = open_catalog(f"sqlite:///{Path(name) / 'catalog.sqlite'}")
+                open_crawl(catalog, 1, 1, "https://index.example.org/simple/", Selection())
+                restore_index(catalog, storage)
+                bench = Bench(storage, catalog, Path(name), ordered, Door(environment))
+                bench.build(dataset, from_scratch=True)
+                changed = options.rows * percent // 100
+                bench.change(changed, new_releases)
+                update, rebuilt = bench.build(dataset), bench.build(dataset, from_scratch=True)
+                catalog.close()
+            total = options.rows + changed
+            is_rebuilt = is_rebuild_cheaper(DATASETS[dataset], changed, lambda total=total: total)
+            ratio = update.processor / rebuilt.processor
+            print(
+                f"{dataset:10}{percent:4}{changed:9}{rebuilt.processor:11.2f}{rebuilt.sent / MB:7.1f}"
+                f"{update.processor:10.2f}{ratio:7.2f}{update.sent / MB:7.1f}{update.sent / rebuilt.sent:7.2f}"
+                f"{update.processor / changed * 1e6:10.0f}  {'a rebuild' if is_rebuilt else 'the update':16}"
+                f"{1.0 if is_rebuilt else ratio:7.2f}",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=Path(tempfile.gettempdir()) / "pypi-assets-dumps")
@@ -193,6 +247,8 @@ def main() -> None:
     parser.add_argument("--updates", type=int, nargs="+", default=[20, 6], help="number of versions of each size")
     parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=list(DATASETS))
     parser.add_argument("--stores", nargs="+", choices=["local", "s3"], default=["local", "s3"])
+    parser.add_argument("--percent", type=int, nargs="+", help="only compare updates of these shares with rebuilds")
+    parser.add_argument("--largest", action="store_true", help="with --percent: the largest projects change")
     parser.add_argument("--build", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.build:
@@ -203,6 +259,9 @@ def main() -> None:
         return
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # the server logs a line for each request
     dumps, projects = dumped(options.folder, options.rows), list(generate_projects(options.rows))
+    if options.percent:
+        compare(options, dumps, projects)
+        return
     with tempfile.TemporaryDirectory(dir=options.folder) as name, pytest.MonkeyPatch.context() as environment:
         folder, door = Path(name), Door(environment)
         for storage in storages(options.stores, dumps, folder, environment):
