@@ -9,8 +9,11 @@ from pypi_assets.dumps.cover import cover
 from pypi_assets.dumps.dump_reader import iter_dump
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.leveldbs.datasets.depgraph import edge_building
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import published_versions
+from pypi_assets.leveldbs.versions.leveldb_manifest import read_published
 from pypi_assets.leveldbs.versions.publish import build_version
+from pypi_assets.leveldbs.versions.shared_reading import SharedReading
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.latest import open_latest
@@ -109,4 +112,36 @@ def test_update_of_edges_killed_at_any_step_leaves_a_whole_version(
         edges = depgraph.edges()
         assert edges is not None
         assert edges.changes is not None
+    catalog.close()
+
+
+def build_together(catalog: Catalog, storage: Storage) -> None:
+    with SharedReading(DATASETS) as shared:
+        version = None
+        for name in shared.names:
+            result = build_version(name, storage=storage, catalog=catalog, version=version, shared=shared)
+            version = result.version if result.published else version
+
+
+# The first datasets are published, while the others have runs that no build has loaded.
+@pytest.mark.nightly
+@pytest.mark.parametrize("step", [1, 4, 8, 9, 13, 20, 32])
+@pytest.mark.parametrize("is_update", [False, True])
+def test_shared_builds_killed_at_any_step_end_in_the_same_state(tmp_path: Path, step: int, is_update: bool) -> None:
+    small = demo_catalog(tmp_path)
+    catalog, storage = small.catalog, open_storage((tmp_path / "storage").as_uri())
+    full_dump(catalog, storage, 1)
+    if is_update:
+        build_together(catalog, storage)
+    add_range(small, storage, 100)
+    add_range(small, storage, 150)
+    assert run_and_kill(build_together, catalog, storage, step).startswith("after" if step % 2 == 0 else "before")
+    forget_leases(catalog)
+    build_together(catalog, storage)
+    for name in DATASETS:
+        versions = published_versions(storage, name)
+        assert read_published(storage, name, versions[-1]).manifest.serial == 200
+        for version in versions:
+            assert verify(name, version, storage=storage, deep=True).problems == ()
+    assert list((storage.root or Path()).glob(".private/*")) == []
     catalog.close()
