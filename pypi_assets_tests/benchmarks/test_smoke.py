@@ -60,6 +60,7 @@ SMOKES = (
     Smoke("full_crawl", "--files 4 --rounds 1"),
     Smoke("full_dump", "--rows 50 --databases sqlite --repeats 1"),
     Smoke("generated", "HOME/generated --rows 50"),
+    Smoke("iceberg_tables", "--rows 50 --ranges 1 --changed 5"),
     Smoke("impact", "--projects 40"),
     Smoke("journal", "--rows 50 --repeats 1"),
     Smoke("kept_connections", "--events 2"),

@@ -1,4 +1,4 @@
-"""`pypi-assets dump`: the Parquet export, and dumps that are missing from the catalog."""
+"""`pypi-assets dump`: the Parquet export, the Iceberg tables, and dumps that are missing from the catalog."""
 
 import sqlite3
 from contextlib import closing
@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from pypi_assets.dumps.compaction import GROWTH, MOST
+from pypi_assets.iceberg.table_columns import TABLES
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
@@ -48,6 +49,32 @@ def test_parquet_is_exported_once_and_then_named(
     [removed] = commands.json("dump", "clean")
     assert (removed["path"], removed["reason"]) == (f"parquet/python_distribution_data/{name}", "superseded")
     assert commands.json("dump", "parquet")["directory"] == f"{name}.2"
+
+
+def test_tables_have_a_snapshot_for_each_dump(commands: Commands, index: ServedIndex) -> None:
+    commands.refused("dump", "tables")
+    index.wheel("demo", "1.0", requires_dist=["other>=1"])
+    commands.done("crawl", "full")
+    assert unnamed(commands.refused("dump", "tables"), "dump full") == []
+    commands.done("dump", "full", "--shards", "1")
+    latest = f"{(commands.home / 'storage').as_uri()}/tables/latest.json"
+    made = commands.json("dump", "tables")
+    assert (made["serial"], made["latest"]) == (index.serial, latest)
+    assert {name: table["snapshots_added"] for name, table in made["tables"].items()} == dict.fromkeys(TABLES, 1)
+    assert (made["tables"]["files"]["rows"], made["tables"]["requirements"]["rows"]) == (1, 1)
+    again = commands.done("dump", "tables")
+    assert unnamed(again.stdout, *(f"pypi.{name}" for name in TABLES), str(index.serial), latest) == []
+    assert again.stderr
+    index.wheel("demo", "2.0")
+    commands.done("crawl", "incremental")
+    commands.done("dump", "incremental")
+    assert commands.json("status")["due"]["tables"] == 1
+    added = commands.json("dump", "tables")
+    assert (added["tables"]["files"]["rows"], added["tables"]["files"]["snapshots_added"]) == (2, 1)
+    assert commands.json("status")["due"]["tables"] == 0
+    assert commands.json("dump", "clean", "--dry-run") == []
+    scratch = commands.json("dump", "tables", "--from-scratch")
+    assert scratch["tables"]["files"]["snapshots_added"] == 2
 
 
 def test_dumps_missing_from_the_catalog_are_restored(commands: Commands, index: ServedIndex) -> None:
