@@ -198,7 +198,7 @@ def _allows_earlier(requires_python: str, python: tuple[int, int, int]) -> bool:
 
 
 @lru_cache(maxsize=2_048)  # each can have thousands of characters
-def notes_of(specifier: SpecifierSet) -> Notes:
+def notes_of(specifier: SpecifierSet) -> int:
     notes = Notes.NONE
     for one in specifier:
         notes |= Notes.CONDITIONED

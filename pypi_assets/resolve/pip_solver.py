@@ -4,8 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from typing import Any, NamedTuple, TypeAlias
 
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, ResolutionTooDeep
@@ -197,7 +195,11 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         sets = [self._matching(one.wanted) for one in [*own, *of_project] if one.wanted is not None]
         if project in self._provider.constraints:
             sets.append(self._provider.constraints[project])
-        among = reduce(and_, sets, VersionSet(self._provider.table(project).known))
+        bits, notes = self._provider.table(project).known, Notes.NONE
+        for each in sets:
+            bits &= each.bits
+            notes |= each.notes
+        among = VersionSet(bits, notes)
         exact = {one.number for one in [*own, *of_project] if one.number is not None}
         if exact:
             numbers = [number for number in exact if len(exact) == 1 and number in among]

@@ -5,7 +5,9 @@ The version at position N is bit N of sets. Nothing here depends on files or on 
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from operator import itemgetter
+from functools import lru_cache
+from itertools import groupby, islice
+from operator import eq, itemgetter
 from typing import NamedTuple
 
 from packaging.specifiers import Specifier, SpecifierSet
@@ -13,10 +15,11 @@ from packaging.version import Version
 
 from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
-from pypi_assets.short_texts import cached_if_short
 
 _ANY_SERIES = ".*"
 _KEY = itemgetter(0)
+_LONGEST = 100
+"""In characters. Longer versions are not cached."""
 
 
 class _Ranked(NamedTuple):
@@ -36,19 +39,16 @@ class Positions:
     def __init__(self, names: Iterable[str]) -> None:
         ranked = [one for name in names if (one := _ranked(name)) is not None]
         ranked.sort(key=_KEY)
-        self.names: list[list[str]] = []
-        self._keys: list[VersionKey] = []
-        unstable = 0
-        for key, is_stable, text in ranked:
-            if self._keys and self._keys[-1] == key:
-                self.names[-1].append(text)
-                continue
-            if not is_stable:
-                unstable |= 1 << len(self._keys)
-            self._keys.append(key)
-            self.names.append([text])
-        self.known = (1 << len(self._keys)) - 1
-        self.stable = self.known & ~unstable
+        self._keys = [one.key for one in ranked]
+        if any(map(eq, self._keys, islice(self._keys, 1, None))):
+            same = [list(group) for _, group in groupby(ranked, key=_KEY)]
+            self._keys = [group[0].key for group in same]
+            self.names = [tuple(one.text for one in group) for group in same]
+            ranked = [group[0] for group in same]
+        else:
+            self.names = [(one.text,) for one in ranked]
+        self.known = (1 << len(ranked)) - 1
+        self.stable = self.known & ~sum(1 << number for number, one in enumerate(ranked) if not one.is_stable)
         self._ranges: dict[tuple[str, bool], int] = {}
 
     @property
@@ -101,7 +101,7 @@ class Positions:
             return self.known & -(1 << start)
         if operator == "<=":
             return self._run(one, start) | (1 << start) - 1  # locals of the version are allowed
-        version = _parsed(wanted)
+        version = parsed_version(wanted)
         if version is not None and not (version.is_postrelease or version.local):
             # the versions that belong to a final release are next to it, and not allowed either
             if operator == "<":
@@ -140,13 +140,16 @@ class Positions:
         return 0 if number is None else 1 << number
 
 
-_parsed = cached_if_short(maxsize=131_072, longest=100)(parsed_version)
-
-
-@cached_if_short(maxsize=131_072, longest=100)
 def _ranked(text: str) -> _Ranked | None:
+    return (_cached_rank if len(text) <= _LONGEST else _rank)(text)
+
+
+def _rank(text: str) -> _Ranked | None:
     version = parsed_version(text)
     if version is None:
         return None
     *key, _ = version_key(text)  # without the spelling
     return _Ranked(tuple(key), not version.is_prerelease, text)
+
+
+_cached_rank = lru_cache(maxsize=131_072)(_rank)

@@ -89,7 +89,7 @@ class _Solver:
     def __init__(self, provider: SolverProvider, watch: Watch, *, is_uv: bool) -> None:
         self._provider, self._watch, self._is_uv = provider, watch, is_uv
         self._question = provider.question
-        self._requiring: defaultdict[str, list[tuple[Package, int, Notes]]] = defaultdict(list)
+        self._requiring: defaultdict[str, list[tuple[Package, int, int]]] = defaultdict(list)
         self._solution = PartialSolution(ROOT, watch.look)
         self._order = _Order()
         self._known: set[tuple[Package, int]] = set()

@@ -76,11 +76,11 @@ class ReleaseIndex:
             indexed = self._add(project, self.releases(project))
         else:
             self._projects.move_to_end(project)
-        table = indexed.tables.get(conditions.key)
+        key = conditions.key
+        table = indexed.tables.get(key)
         if table is None:
             self._count -= indexed.size
-            table = Candidates(project, indexed.releases, indexed.positions, conditions)
-            indexed.tables[conditions.key] = table
+            table = indexed.tables[key] = Candidates(project, indexed.releases, indexed.positions, conditions)
             self._count += indexed.size
             self._forget()
         return table

@@ -1,12 +1,11 @@
 """Sets of versions of one project. Each version is a bit."""
 
 from dataclasses import dataclass
-from enum import IntFlag
 from typing import Self
 
 
-class Notes(IntFlag):
-    """Properties of the specifiers that a set was made from. They are independent of its members."""
+class Notes:
+    """Properties of the specifiers that a set was made from, as bits. They are independent of its members."""
 
     NONE = 0
     PINNED = 1
@@ -39,7 +38,7 @@ class VersionSet:
     """
 
     bits: int
-    notes: Notes = Notes.NONE
+    notes: int = Notes.NONE
 
     @classmethod
     def empty(cls) -> Self:

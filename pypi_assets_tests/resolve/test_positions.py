@@ -57,7 +57,7 @@ def _by_version(names: list[str]) -> list[tuple[Version, list[str]]]:
 @given(names=_NAMES)
 def test_positions_are_in_the_order_of_pep_440(names: list[str]) -> None:
     positions, ordered = Positions(names), _by_version(names)
-    assert positions.names == [spellings for _, spellings in ordered]
+    assert positions.names == [tuple(spellings) for _, spellings in ordered]
     numbers = range(positions.count)
     assert [str(positions.version(number)) for number in numbers] == [str(version) for version, _ in ordered]
     assert positions.known == (1 << len(ordered)) - 1

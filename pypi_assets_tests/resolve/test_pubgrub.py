@@ -114,7 +114,13 @@ def test_versions_excluded_for_one_reason_are_merged() -> None:
     assert facts == {"reason": 0b101, "other": 0b010}
 
 
-SETS = st.builds(VersionSet, st.integers(-(2**9), 2**9), st.sampled_from([*Notes, Notes.PINNED | Notes.BOUNDED]))
+SETS = st.builds(
+    VersionSet,
+    st.integers(-(2**9), 2**9),
+    st.sampled_from(
+        [Notes.NONE, Notes.PINNED, Notes.BOUNDED, Notes.CONDITIONED, Notes.PRERELEASES, Notes.PINNED | Notes.BOUNDED]
+    ),
+)
 MEMBERS = range(12)
 
 

@@ -16,6 +16,7 @@ files, so a change of a version changes only its own entries in the records of d
 """
 
 import hashlib
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ Files that an installer rejects also have `refusals`. Sdists that pip and uv res
 FEW_FILES = 20
 """Up to this many files are stored as one record."""
 _HASH_DIGITS = 32
+_AFTER_SEPARATOR = b"\1"
 _TEMPLATE: dict[str, Any] = dict.fromkeys(
     (
         *("filename", "version", "normalized", "kind", "project", "sha256", "size", "uploaded_at", "requires_python"),
@@ -172,17 +174,14 @@ def decode_project(project: str, records: Iterable[tuple[bytes, bytes]]) -> list
 
 def release_values(db: Database, project: str) -> "ReleaseValues | list[dict[str, Any]]":
     """Return the undecoded releases of `project` (normalized), or its distributions if it has few files."""
-    records = project_records(db, project)
-    if len(records) <= 1:
-        return decode_project(project, records)
+    first = db.get(key("d", project), verify_checksums=True)
+    if first is None or _has_files(first):
+        return decode_project(project, [] if first is None else [(key("d", project), first)])
     start = len(prefix("d", project))
-    values, shared = {}, {}
-    for record_key, value in records[1:]:
-        if record_key.startswith(SEPARATOR, start):
-            shared[record_key[start + 1 :].decode()] = value
-        else:
-            values[record_key[start:].decode()] = value
-    return ReleaseValues(project, values, shared)
+    records = [(record_key[start:], value) for record_key, value in records_of(db, prefix("d", project))]
+    after_shared = bisect_left(records, (_AFTER_SEPARATOR,))
+    shared = {name[1:].decode(): value for name, value in records[:after_shared]}
+    return ReleaseValues(project, {name.decode(): value for name, value in records[after_shared:]}, shared)
 
 
 @dataclass(frozen=True, slots=True)
