@@ -178,7 +178,7 @@ class HeldPublisher(kafka.KafkaPublisher):
         self.sent += 1
         self.hold("sent", self.sent)
         while len(self._waiting) > 20:  # so that no more than this is sent before what is acknowledged is noticed
-            self._settle(0.1)
+            self._await_acknowledgements(0.1)
 
     def _store(self):
         self.hold("acknowledged", self.acknowledged)
