@@ -10,7 +10,7 @@ from pypi_assets.client.results import ResultIterator
 
 if TYPE_CHECKING:
     from pypi_assets.lookup.commands_reader import CommandResult
-    from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
+    from pypi_assets.lookup.dependent_results import Dependent, TransitiveDependent
     from pypi_assets.lookup.depgraph_reader import Distribution
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.import_owners import ImportOwners

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pypi_assets.lookup.answers import Stream as Stream
     from pypi_assets.lookup.commands_reader import CommandResult as CommandResult
     from pypi_assets.lookup.commands_reader import CommandsReader as CommandsReader
-    from pypi_assets.lookup.dependents import Dependent as Dependent
-    from pypi_assets.lookup.dependents import TransitiveDependent as TransitiveDependent
+    from pypi_assets.lookup.dependent_results import Dependent as Dependent
+    from pypi_assets.lookup.dependent_results import TransitiveDependent as TransitiveDependent
     from pypi_assets.lookup.depgraph_reader import DepgraphReader as DepgraphReader
     from pypi_assets.lookup.depgraph_reader import Distribution as Distribution
     from pypi_assets.lookup.hashes_reader import HashesReader as HashesReader
@@ -39,7 +39,7 @@ _MODULES = {
     ),
     "pypi_assets.lookup.answers": ("Answer", "LookupNameError", "Stream"),
     "pypi_assets.lookup.commands_reader": ("CommandResult", "CommandsReader"),
-    "pypi_assets.lookup.dependents": ("Dependent", "TransitiveDependent"),
+    "pypi_assets.lookup.dependent_results": ("Dependent", "TransitiveDependent"),
     "pypi_assets.lookup.depgraph_reader": ("DepgraphReader", "Distribution"),
     "pypi_assets.lookup.hashes_reader": ("HashesReader", "HashResult", "KnownHashResult"),
     "pypi_assets.lookup.latest": ("open_latest",),

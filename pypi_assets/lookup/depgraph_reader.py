@@ -19,7 +19,7 @@ from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import Row, as_part, key, records_of, scan, scan_after
 from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 from pypi_assets.lookup.answers import Answer, LookupNameError, Stream
-from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
+from pypi_assets.lookup.dependent_results import Dependent, TransitiveDependent
 from pypi_assets.lookup.edge_walks import (
     FromRecord,
     all_latest_dependents,

@@ -9,8 +9,8 @@ from heapq import heappush, heappushpop
 from itertools import islice
 from typing import TypeVar
 
-from pypi_assets.leveldbs.datasets.depgraph.edges import Edges, Names
-from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
+from pypi_assets.leveldbs.datasets.depgraph.edges import Edges, ProjectNames
+from pypi_assets.lookup.dependent_results import Dependent, TransitiveDependent
 
 _FIRST, _AT_ONCE = 20, 2_000
 """The number of results that are made together. The first ones are few, so that they arrive early."""
@@ -51,7 +51,7 @@ def _latest(
 ) -> Iterator[Dependent]:
     projects, lists = edges.newest(number)
     begin = 0 if after is None else bisect_right(projects, after, key=edges.name)
-    conditions, names, at_once = edges.conditions(), Names(edges), _FIRST
+    conditions, names, at_once = edges.conditions(), ProjectNames(edges), _FIRST
     while begin < len(projects):
         some, of_edges = projects[begin : begin + at_once], lists[begin : begin + at_once]
         for name, release, of_edge in zip(names.of(some), edges.releases(some), of_edges, strict=True):
@@ -83,7 +83,7 @@ def walk_latest_dependents(
     start = edges.number(required)
     if start is None:
         return
-    seen, conditions, names = bytearray(edges.size), edges.conditions(), Names(edges)
+    seen, conditions, names = bytearray(edges.size), edges.conditions(), ProjectNames(edges)
     seen[start] = 1
     level, steps = [start], 0
     while level and (depth is None or steps < depth):
@@ -141,7 +141,7 @@ def walk_dependents(
     start = edges.number(required)
     if start is None:
         return
-    found, all_names = bytearray(edges.size), Names(edges)
+    found, all_names = bytearray(edges.size), ProjectNames(edges)
     found[start] = 1
     level, steps = [start], 0
     while level and (depth is None or steps < depth):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.reports.project_history import HistoryItem
     from pypi_assets.catalog.reports.simple_page import SimplePage
     from pypi_assets.leveldbs.format.records import Row
-    from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
+    from pypi_assets.lookup.dependent_results import Dependent, TransitiveDependent
     from pypi_assets.lookup.depgraph_reader import Distribution
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.modules_reader import ModuleResult
@@ -216,7 +216,7 @@ class CatalogSnapshot(Snapshot):
         return self._answer(Distribution, distributions_of(self._rows(project, version)))
 
     def dependents(self, project: str, wanted: DependentsFilter, _after: After, /) -> "Found[Dependent]":
-        from pypi_assets.lookup.dependents import Dependent
+        from pypi_assets.lookup.dependent_results import Dependent
 
         return self._answer(Dependent, self._dependents(project, wanted))
 
@@ -224,7 +224,7 @@ class CatalogSnapshot(Snapshot):
         self, project: str, depth: int | None, is_latest: bool, /
     ) -> "Found[TransitiveDependent]":
         """Return dependents at any depth: see `Snapshot.transitive_dependents`. Each found project costs a query."""
-        from pypi_assets.lookup.dependents import TransitiveDependent
+        from pypi_assets.lookup.dependent_results import TransitiveDependent
         from pypi_assets.lookup.depgraph_reader import transitive_dependents
 
         wanted = DependentsFilter(is_latest=is_latest)

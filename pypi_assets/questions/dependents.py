@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
+from pypi_assets.lookup.dependent_results import Dependent, TransitiveDependent
 from pypi_assets.lookup.requirement_filters import parse_version
 from pypi_assets.questions.names import Depth, Prefix, ProjectNameOrPrefix, version_of
 from pypi_assets.questions.question import Accepts, CombinationError, Parameters, question

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pypi_assets.leveldbs.datasets.depgraph.edges import Edges
     from pypi_assets.leveldbs.datasets.modules.overview import Overview
     from pypi_assets.lookup.commands_reader import CommandResult, CommandsReader
-    from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
+    from pypi_assets.lookup.dependent_results import Dependent, TransitiveDependent
     from pypi_assets.lookup.depgraph_reader import DepgraphReader, Distribution
     from pypi_assets.lookup.hashes_reader import HashesReader, HashResult
     from pypi_assets.lookup.modules_reader import ModuleResult, ModulesReader

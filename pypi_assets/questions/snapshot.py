@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pypi_assets.catalog.reports.simple_page import SimplePage
     from pypi_assets.leveldbs.datasets.modules.overview import Overview
     from pypi_assets.lookup.commands_reader import CommandResult
-    from pypi_assets.lookup.dependents import Dependent, TransitiveDependent
+    from pypi_assets.lookup.dependent_results import Dependent, TransitiveDependent
     from pypi_assets.lookup.depgraph_reader import Distribution
     from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult
     from pypi_assets.lookup.modules_reader import ModuleResult

@@ -298,7 +298,7 @@ class Edges:
 _DENSE = 8
 
 
-class Names:
+class ProjectNames:
     """The names of projects, for one search. All names are read at once if a search needs many of them."""
 
     def __init__(self, edges: Edges) -> None:
