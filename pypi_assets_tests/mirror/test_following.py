@@ -182,7 +182,7 @@ def test_kill_at_any_write_leaves_a_complete_state_and_is_resumed(
     assert done.dumps_serial == mirror_status(mirror.storage).dumps_serial
 
 
-_FILES = (".ldb", ".gz", ".zst", "CURRENT", "MANIFEST-000004")
+_FILES = (".ldb", ".edges", ".gz", ".zst", "CURRENT", "MANIFEST-000004")
 
 
 def test_vanished_file_makes_the_mirror_read_published_json_again(changing_origin: Origin, mirrors: Mirrors) -> None:
