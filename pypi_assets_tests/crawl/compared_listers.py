@@ -35,10 +35,10 @@ from pypi_assets_tests.scoped_index import SDIST, WHEEL, ScopedFollower, ScopedI
 LISTERS = (XMLRPC, SIMPLE, AUTO)
 LIST_PAUSE_S = 2_000.0
 """More than the time between two lists."""
-_PROJECTS = [f"p{number}" for number in range(6)]
+_PROJECTS = [f"p{number}" for number in range(8)]
 _WEIGHTS = {
-    "add": 14,
-    "remove-file": 2,
+    "add": 8,
+    "remove-file": 3,
     "remove-release": 2,
     "remove-project": 2,
     "yank": 2,
@@ -53,7 +53,22 @@ Operation = tuple[str, str, str | None, str | None, tuple[str, ...]]
 """What the index does: kind, project, version, filename, and the requirements of the file."""
 
 
+def _first(random: Random) -> Operation:
+    """Draw an upload that mostly requires nothing, so that most projects enter the scope later."""
+    project, version = random.choice(_PROJECTS), random.choice(["1.0", "2.0", "3.0"])
+    required = (random.choice(_PROJECTS),) if random.random() < 0.2 else ()
+    return "add", project, version, file_of(project, version, random.choice([WHEEL, SDIST])), required
+
+
+def _link(random: Random) -> Operation:
+    """Draw an upload that lets a project enter the scope, possibly after its files have changed."""
+    project, version = random.choice(_PROJECTS[:2]), f"{random.randrange(4, 40)}.0"
+    return "add", project, version, file_of(project, version, WHEEL), (random.choice(_PROJECTS),)
+
+
 def _drawn(random: Random) -> Operation:
+    if random.random() < 0.25:
+        return _link(random)
     [kind] = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
     project, version = random.choice(_PROJECTS), random.choice(["1.0", "2.0", "3.0"])
     ending = random.choice([WHEEL, WHEEL, SDIST])
@@ -83,7 +98,7 @@ class History:
 
     @classmethod
     def drawn(cls, random: Random) -> "History":
-        first = [_drawn(random) for _ in range(random.randrange(1, 9))]
+        first = [_first(random) for _ in range(random.randrange(4, 12))]
         first.append(("add", "p0", "0.1", file_of("p0", "0.1", WHEEL), ("p1",)))
         steps = [
             Step(

@@ -94,7 +94,7 @@ def compare(first: int, histories: int) -> None:
 
 
 def test_scope_has_true_answers_with_each_lister() -> None:
-    compare(6, 1)
+    compare(25, 1)
 
 
 @pytest.mark.nightly
