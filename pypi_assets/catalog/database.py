@@ -36,6 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from pypi_assets.errors import ExpectedError
@@ -191,8 +192,14 @@ class Catalog:
                     connection.exec_driver_sql(f"PRAGMA cache_size = -{_SQLITE_CACHE_KIB}")
 
     def close(self) -> None:
+        """Close all connections. One that a thread or a suspended generator still uses is closed when it is returned."""
         with Uninterrupted():
+            event.listen(self.engine.pool, "checkin", _close_returned)  # the pool would keep it open
             self.engine.dispose()
+
+
+def _close_returned(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.invalidate()
 
 
 def catalog_of(connection: Connection) -> Catalog:

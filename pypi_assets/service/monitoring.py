@@ -8,9 +8,9 @@ import asyncio
 import os
 import time
 from functools import cache, lru_cache
+from io import TextIOBase
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import TextIO
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -128,7 +128,7 @@ def missing_requests(count: int) -> str:
 class AccessLog:
     """Writes the access log to `stream`. If it cannot keep up, lines are counted and dropped."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIOBase) -> None:
         self._stream = stream
         self._lines: list[str] = []
         self._left_out = 0

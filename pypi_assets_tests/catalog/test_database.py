@@ -45,6 +45,27 @@ def upgrade():
 """
 
 
+def test_connection_in_use_is_closed_after_the_catalog(catalog: Catalog, subtests: pytest.Subtests) -> None:
+    def generate() -> Iterator[Connection]:
+        with catalog.read() as connection:
+            yield connection
+
+    driver = catalog.engine.dialect.loaded_dbapi
+    for name in ("generator", "late thread"):
+        with subtests.test(name=name):
+            if name == "generator":
+                connections = generate()
+                used = next(connections).connection.dbapi_connection
+                catalog.close()
+                next(connections, None)
+            else:  # a thread that began to use the catalog just before it was closed
+                with catalog.read() as connection:
+                    used = connection.connection.dbapi_connection
+            assert used is not None
+            with pytest.raises(driver.Error):
+                used.cursor().execute("SELECT 1")
+
+
 def test_concurrent_opens_create_the_tables_once(catalog: Catalog):
     url = catalog.engine.url.render_as_string(hide_password=False)
     with catalog.write() as connection:
