@@ -33,7 +33,7 @@ from pypi_assets.leveldbs.build.reduce_process import (
     new_records,
     reduce_files,
 )
-from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, memory_of, merged
+from pypi_assets.leveldbs.build.sorted_runs import Runs, cut, merged, sizes_of
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.leveldb_binding import Database, WriteBatch
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
@@ -187,6 +187,7 @@ MEMORY_BYTES = 1024**3
 _PROCESS_BYTES = 256 * 1024**2  # the memory of a reducer, including the interpreter and one run
 PARTS = 32  # a reducer holds this fraction of the memory before it writes a run; the same fraction is read at once
 _SAMPLE_ROWS = 4_000
+_MOST_RANGES = 1_000  # the number of blocks is the number of ranges times the number of runs
 _UNCUT_ROWS = 10_000  # the records of so few rows are read at once, since a sample would be a second pass
 _BATCH_BYTES = 4 * 1024**2
 _BATCHES_AHEAD = 2
@@ -216,11 +217,11 @@ def reduce_dump(
     `later` is a database of later rows, which replace rows of the dump. `rows_done` is called with the number of rows
     done. After a DumpDamagedError, StorageError or LeveldbError, discard the folder.
     """
-    parts = 4 if len(datasets) == 1 else 2  # the shorter runs of several datasets are cut into fewer blocks
+    shares = 1 if len(datasets) == 1 else 2  # records of several datasets take more memory for the same bytes
     count = max(1, min(len(os.sched_getaffinity(0)), memory_bytes // _PROCESS_BYTES))
     with Reducers(count if in_processes else 0) as reducers:
         if dump.rows > _UNCUT_ROWS:
-            bounds = sampled_bounds(datasets, storage, dump, memory_bytes // PARTS // parts)
+            bounds = sampled_bounds(datasets, storage, dump, memory_bytes // PARTS // 4)
         else:
             bounds = {dataset.name: [] for dataset in datasets}
 
@@ -232,7 +233,7 @@ def reduce_dump(
                 ],
                 storage_url=storage.url,
                 directory=dump.directory,
-                run_bytes=memory_bytes // PARTS,
+                run_bytes=memory_bytes // PARTS // shares,
                 shards=dump.shards,
                 later=None if later is None else str(later),
             )
@@ -265,7 +266,7 @@ def sampled_bounds(
     so its first rows alone would not be representative. If a file has many more rows than needed, only every n-th of
     its projects is used.
     """
-    samples: list[Records] = [{} for _ in datasets]
+    samples: list[dict[bytes, int]] = [{} for _ in datasets]
     sampled = 0
     for file in dump.files:
         if sampled >= _SAMPLE_ROWS:
@@ -273,10 +274,12 @@ def sampled_bounds(
         every = 1 + file.rows // (4 * _SAMPLE_ROWS)
         for rows, records in new_records(datasets, storage, dump.directory, file, every=every):
             for sample, of_dataset in zip(samples, records, strict=True):
-                sample |= of_dataset
+                sample |= sizes_of(of_dataset)
             sampled += rows
     return {
-        dataset.name: cut(sample, 1 + memory_of(sample) * dump.rows // max(1, sampled) // range_bytes)
+        dataset.name: cut(
+            sample, min(_MOST_RANGES, 1 + sum(sample.values()) * dump.rows // max(1, sampled) // range_bytes)
+        )
         for dataset, sample in zip(datasets, samples, strict=True)
     }
 

@@ -127,11 +127,16 @@ class RunWriters:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._exits.close()
 
+    @property
+    def memory(self) -> int:
+        """The memory of the collected records of all datasets."""
+        return sum(writer.memory for writer in self._writers)
+
     def add(self, records: Iterable[Records]) -> None:
         """Add the records of each dataset."""
         for writer, of_dataset in zip(self._writers, records, strict=True):
             writer.add(of_dataset)
-        while sum(writer.memory for writer in self._writers) >= self._run_bytes:
+        while self.memory >= self._run_bytes:
             max(self._writers, key=lambda writer: writer.memory).write_run()
 
     def finish(self) -> list[Runs]:
@@ -144,15 +149,20 @@ def memory_of(records: Records) -> int:
     return sum(map(len, records)) + sum(map(len, records.values())) + _RECORD_BYTES * len(records)
 
 
-def cut(records: Records, ranges: int) -> list[bytes]:
-    """Return the bounds of at most `ranges` ranges with about equally many bytes of `records` each."""
+def sizes_of(records: Records) -> dict[bytes, int]:
+    """Return roughly how many bytes of memory each record takes, by key."""
+    return {record_key: len(record_key) + len(value) + _RECORD_BYTES for record_key, value in records.items()}
+
+
+def cut(sizes: Mapping[bytes, int], ranges: int) -> list[bytes]:
+    """Return the bounds of at most `ranges` ranges of keys with about equally many bytes each."""
     bounds: list[bytes] = []
-    share = max(1, memory_of(records) // ranges)
+    share = max(1, sum(sizes.values()) // ranges)
     size = 0
-    for record_key in sorted(records):
+    for record_key in sorted(sizes):
         if size >= share * (len(bounds) + 1):
             bounds.append(record_key)
-        size += len(record_key) + len(records[record_key]) + _RECORD_BYTES
+        size += sizes[record_key]
     return bounds
 
 

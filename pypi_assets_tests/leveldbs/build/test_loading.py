@@ -20,7 +20,7 @@ from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.build import loading
 from pypi_assets.leveldbs.build.builder import Builder, by_project
 from pypi_assets.leveldbs.build.loading import is_worth_loading, load_runs, reduce_dump, sampled_bounds
-from pypi_assets.leveldbs.build.sorted_runs import RunWriter, cut
+from pypi_assets.leveldbs.build.sorted_runs import RunWriter, cut, sizes_of
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
@@ -44,7 +44,7 @@ def load(folder: Path, dataset: Dataset, shards: Sequence[list[Row]], ranges: in
         [dataset.change(None, project, rows)[1] for project, rows in by_project(in_order(shard), "a dump")]
         for shard in shards
     ]
-    bounds = cut({key: value for shard in records for each in shard for key, value in each.items()}, ranges)
+    bounds = cut(sizes_of({key: value for shard in records for each in shard for key, value in each.items()}), ranges)
     assert len(bounds) < ranges
     runs = []
     for number, shard in enumerate(records):

@@ -28,7 +28,7 @@ from pypi_assets.leveldbs.build.reduce_process import (
     new_records,
 )
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
-from pypi_assets.leveldbs.build.sorted_runs import Runs, RunWriter, cut, memory_of, merged
+from pypi_assets.leveldbs.build.sorted_runs import Runs, RunWriter, RunWriters, cut, memory_of, merged, sizes_of
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.storage.store import Storage
@@ -178,7 +178,7 @@ def test_invalid_line_is_rejected(line: bytes) -> None:
 
 def test_runs_are_split_at_bounds_and_read_in_order(tmp_path: Path) -> None:
     records = {b"%04d" % (number * 7919 % 10_000): b"x" * (number % 50) for number in range(10_000)}
-    bounds = cut(records, 40)
+    bounds = cut(sizes_of(records), 40)
     assert 30 < len(bounds) < 40
     with RunWriter(tmp_path / "runs", bounds, memory_of(records) // 5) as writer:
         for key, value in records.items():
@@ -231,7 +231,19 @@ def test_existing_file_of_runs_is_not_overwritten(tmp_path: Path) -> None:
 
 @given(st.dictionaries(st.binary(min_size=1, max_size=3), st.binary(max_size=200), max_size=30), st.integers(1, 40))
 def test_bounds_ascend_and_make_at_most_the_requested_ranges(records: dict[bytes, bytes], ranges: int) -> None:
-    bounds = cut(records, ranges)
+    bounds = cut(sizes_of(records), ranges)
     assert len(bounds) <= ranges
     assert bounds == sorted(set(bounds))
     assert set(bounds) <= set(records)
+
+
+def test_writers_of_several_datasets_share_the_memory(tmp_path: Path) -> None:
+    one, other = ({b"%b%04d" % (letter, number): b"x" * 50 for number in range(500)} for letter in (b"a", b"b"))
+    limit = memory_of(one) // 5
+    with RunWriters([(tmp_path / "one", [b"a0250"]), (tmp_path / "other", [])], limit) as writers:
+        for (key, value), (other_key, other_value) in zip(one.items(), other.items(), strict=True):
+            writers.add([{key: value}, {other_key: other_value} if other_key < b"b0100" else {}])
+            assert writers.memory < limit
+        runs = writers.finish()
+    found = [[record for part in merged([of_dataset], 1) for record in part.items()] for of_dataset in runs]
+    assert found == [sorted(one.items()), sorted(other.items())[:100]]
