@@ -1,8 +1,9 @@
 """Positions and ranges are the order and the specifiers of `packaging`."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from pypi_assets.resolve.positions import Positions
@@ -107,3 +108,21 @@ def test_each_kind_of_comparison_allows_one_range_of_thousands_of_versions() -> 
     }
     for text, count in cases.items():
         assert positions.allowed(SpecifierSet(text)).bit_count() == count, text
+
+
+def test_comparisons_of_a_specifier_grow_with_the_logarithm_of_the_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    allows = Positions._allows
+
+    def count(positions: Positions, one: Specifier, number: int) -> bool:
+        compared.append(number)
+        return allows(positions, one, number)
+
+    monkeypatch.setattr(Positions, "_allows", count)
+    for text in (">=1.5", "<1.700,!=1.3", ">1.5,<=1.700", "==1.*", "~=1.5", "==1.7"):
+        for versions in (1_000, 4_000):
+            positions = Positions(f"1.{number}" for number in range(versions))
+            compared.clear()
+            for _ in range(3):
+                positions.allowed(SpecifierSet(text))
+            assert len(compared) <= 2 * versions.bit_length(), text
