@@ -504,6 +504,14 @@ def sent_rows(
     Each row has a value for each of `columns`. The table takes one parameter on SQLite, and one for each column on
     PostgreSQL, for any number of rows.
     """
+    sent, values = sent_columns(connection, columns, rows)
+    return sent, and_(*(column == value for column, value in zip(columns, values, strict=True)))
+
+
+def sent_columns(
+    connection: Connection, columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]
+) -> tuple[FromClause, list[ColumnElement[Any]]]:
+    """Return a table that contains `rows`, as `sent_rows` does, and its columns, which have the types of `columns`."""
     if connection.dialect.name == "sqlite":
         sent = func.json_each(json.dumps(rows)).table_valued("value", name="sent")
         values: list[ColumnElement[Any]] = [
@@ -516,7 +524,7 @@ def sent_rows(
         ]
         sent = func.unnest(*arrays).table_valued(*(column.name for column in columns), name="sent").render_derived()
         values = list(sent.c)
-    return sent, and_(*(column == value for column, value in zip(columns, values, strict=True)))
+    return sent, values
 
 
 def lock_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> None:

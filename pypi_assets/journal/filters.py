@@ -14,13 +14,7 @@ import orjson
 from packaging.utils import canonicalize_name
 
 from pypi_assets.catalog.ledger.epochs import NoticeKind
-from pypi_assets.catalog.reports.journal_contents import (
-    COMPARED_FACTS,
-    FILE_READ,
-    NEW_PROVIDER,
-    NOT_READ,
-    RELEASE_COMPARED,
-)
+from pypi_assets.catalog.reports.journal_contents import FILE_READ, NOT_READ
 from pypi_assets.catalog.reports.journal_format import (
     GAP,
     TAKEN_DOWN,
@@ -30,6 +24,7 @@ from pypi_assets.catalog.reports.journal_format import (
     Record,
     VisitKind,
 )
+from pypi_assets.catalog.reports.release_comparisons import COMPARED_FACTS, NEW_PROVIDER, RELEASE_COMPARED
 from pypi_assets.errors import ExpectedError
 from pypi_assets.index.actions import Action
 from pypi_assets.journal.cursors import RANKS

@@ -9,8 +9,9 @@ into cells of GRID serials, so its segments are the same for every catalog that 
 last complete cell are in an open segment, which the head names and later writes replace.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -33,10 +34,10 @@ from pypi_assets.catalog.publications.journal_segments import (
     stream_lease,
 )
 from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
-from pypi_assets.catalog.reports.journal_contents import content_records
+from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_format import JournalStream, Record
-from pypi_assets.catalog.reports.journal_records import index_records, observed_records
-from pypi_assets.catalog.reports.journal_visits import visit_records
+from pypi_assets.catalog.reports.journal_ranges import BY_RANGE, journal_records
+from pypi_assets.catalog.reports.journal_records import index_records
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import (
     GRID,
@@ -46,6 +47,7 @@ from pypi_assets.journal.segment_files import (
     OpenSegment,
     Pruned,
     SegmentManifest,
+    SegmentWriter,
     chained,
     read_head,
     read_manifest,
@@ -60,11 +62,7 @@ from pypi_assets.journal.takedowns import Taking, take_down
 from pypi_assets.storage.store import Storage
 
 Progress = Callable[[int], None]
-_BY_RANGE: dict[JournalStream, Callable[[Connection, SerialRange], Iterator[Record]]] = {
-    JournalStream.OBSERVED: observed_records,
-    JournalStream.CONTENT: content_records,
-    JournalStream.VISITS: visit_records,
-}
+_PROGRESS_RECORDS = 10_000
 
 
 class JournalForkError(ExpectedError):
@@ -88,9 +86,9 @@ def write_range(
     `progress` receives the number of records. Raises RangeError if the range is not complete.
     """
     seal_range(catalog, serials)
-    for stream in _BY_RANGE:
+    for stream in BY_RANGE:
         _restore(catalog, storage, stream)
-    files = [_write(catalog, storage, stream, serials, progress) for stream in _BY_RANGE]
+    files = _write(catalog, storage, BY_RANGE, serials, progress)
     publish(catalog, storage)
     with catalog.read() as connection:
         of_index = _first_index_cell(connection, serials)
@@ -109,7 +107,7 @@ def missing_ranges(catalog: Catalog) -> list[SerialRange]:
     with catalog.read() as connection:
         found = {
             serials
-            for stream in _BY_RANGE
+            for stream in BY_RANGE
             for serials in ranges_without_segment(connection, stream, _generation(connection, stream))
         }
     return sorted(found)
@@ -132,7 +130,7 @@ def publish(catalog: Catalog, storage: Storage) -> dict[str, Head]:
     with suppress(LeaseTakenError):
         take_down(catalog, storage, partial(_chain, catalog, storage))
     for serials in _index_cells(catalog):
-        _write(catalog, storage, JournalStream.INDEX, serials)
+        _write(catalog, storage, (JournalStream.INDEX,), serials)
     heads = {}
     for stream in JournalStream:
         try:
@@ -163,7 +161,7 @@ def begin_generation(catalog: Catalog, storage: Storage, stream: JournalStream) 
         generation = max(latest_generation(connection, stream), head.generation if head else 0) + 1
         first = _first(connection, stream)
     if first is not None:
-        _write(catalog, storage, stream, first, generation=generation)
+        _write(catalog, storage, (stream,), first, generation=generation)
     publish(catalog, storage)
     return generation
 
@@ -204,33 +202,68 @@ def _generation(connection: Connection, stream: JournalStream) -> int:
 def _write(
     catalog: Catalog,
     storage: Storage,
-    stream: JournalStream,
+    streams: Sequence[JournalStream],
     serials: SerialRange,
     progress: Progress | None = None,
     *,
     generation: int | None = None,
-) -> SegmentFile:
-    """Return the segment of a stream, writing it unless it exists."""
+) -> list[SegmentFile]:
+    """Return the segments of these streams. Write those that do not exist, from one reading of the catalog."""
+    written: dict[JournalStream, SegmentFile] = {}
+    generations: dict[JournalStream, int] = {}
     with catalog.read() as connection:
-        number = _generation(connection, stream) if generation is None else generation
-        found = find_segment(connection, stream, number, serials.start)
-        last = last_chained(connection, stream, number)
-    if found is not None and found.serials == serials:
-        return found
-    if found is not None or (last is not None and last.file.serials.end > serials.start):
-        raise JournalForkError(
-            f"the journal's stream {stream.value} in {storage.url} is cut at other serials than {serials}: another"
-            f" catalog wrote it. Restart the stream (pypi-assets journal restart {stream.value})"
-        )
-    records = _BY_RANGE.get(stream, index_records)
-    while True:
-        with catalog.read_once() as connection:
-            taking = Taking(all_takedowns(connection))
-            taken = taking.records(records(connection, serials))
-            file = write_segment(storage, stream, number, serials, taken, progress)
-        recorded = record_segment(catalog, file, taking.newest)
-        if recorded is not None:
-            return recorded
+        for stream in streams:
+            number = _generation(connection, stream) if generation is None else generation
+            found = find_segment(connection, stream, number, serials.start)
+            last = last_chained(connection, stream, number)
+            if found is not None and found.serials == serials:
+                written[stream] = found
+            elif found is not None or (last is not None and last.file.serials.end > serials.start):
+                raise JournalForkError(
+                    f"the journal's stream {stream.value} in {storage.url} is cut at other serials than {serials}:"
+                    f" another catalog wrote it. Restart the stream (pypi-assets journal restart {stream.value})"
+                )
+            generations[stream] = number
+    while missing := {stream: generations[stream] for stream in streams if stream not in written}:
+        files, takedown = _write_files(catalog, storage, missing, serials, progress)
+        for stream, file in files.items():
+            recorded = record_segment(catalog, file, takedown)
+            if recorded is not None:
+                written[stream] = recorded
+    return [written[stream] for stream in streams]
+
+
+def _write_files(
+    catalog: Catalog,
+    storage: Storage,
+    generations: Mapping[JournalStream, int],
+    serials: SerialRange,
+    progress: Progress | None,
+) -> tuple[dict[JournalStream, SegmentFile], int]:
+    """Write a segment of each stream. Return the files, and the newest takedown that was applied to them."""
+    with ExitStack() as stack, catalog.read_once() as connection:
+        taking = Taking(all_takedowns(connection))
+        writers = {
+            stream: stack.enter_context(SegmentWriter(storage, stream, generation, serials))
+            for stream, generation in generations.items()
+        }
+        count = itertools.count(1)
+        for stream, records in journal_records(connection, serials, generations):
+            taken = taking.records(records if progress is None else _counted(records, count, progress))
+            writers[stream].add(map(to_utf8_json, taken))
+        files = {stream: writer.finish() for stream, writer in writers.items()}
+    if progress is not None:
+        progress(next(count) - 1)
+    return files, taking.newest
+
+
+def _counted(records: Iterable[Record], count: Iterator[int], progress: Progress) -> Iterator[Record]:
+    """Yield `records`, and pass the number of all records to `progress` from time to time."""
+    for record in records:
+        number = next(count)
+        if number % _PROGRESS_RECORDS == 0:
+            progress(number)
+        yield record
 
 
 def _first(connection: Connection, stream: JournalStream) -> SerialRange | None:

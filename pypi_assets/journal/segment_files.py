@@ -16,10 +16,11 @@ head.json records both. Hashes are of the records before compression.
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import IO, Any
+from typing import Any, Self
 
 import orjson
 import zstandard
@@ -41,7 +42,6 @@ MOST_LINE_BYTES = 64 * 1024**2
 """The most bytes of a record. The limits on files keep records far below it."""
 _BUFFER_BYTES = 1024**2
 _BLOCK_BYTES = 256 * 1024
-_PROGRESS_RECORDS = 10_000
 _PLAIN_NAME = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]{0,199}")
 
 
@@ -225,16 +225,15 @@ def write_segment(
     generation: int,
     serials: SerialRange,
     records: Iterable[Record],
-    progress: Callable[[int], None] | None = None,
     *,
     prefix: str = "",
 ) -> SegmentFile:
-    """Write the file of a segment. `progress` receives the number of records.
+    """Write the file of a segment.
 
     The name includes the hash of the records, so two writers never replace each other's file.
     """
     lines = map(to_utf8_json, records)
-    return write_lines(storage, stream, generation, serials, lines, progress, prefix=prefix)
+    return write_lines(storage, stream, generation, serials, lines, prefix=prefix)
 
 
 def write_lines(
@@ -243,48 +242,74 @@ def write_lines(
     generation: int,
     serials: SerialRange,
     lines: Iterable[bytes],
-    progress: Callable[[int], None] | None = None,
     *,
     prefix: str = "",
 ) -> SegmentFile:
     """Write the file of a segment from its records as JSON, without newlines."""
-    digest, count, size = hashlib.sha256(), 0, 0
-    with storage.unnamed_file() as local:
+    with SegmentWriter(storage, stream, generation, serials, prefix=prefix) as writer:
+        writer.add(lines)
+        return writer.finish()
+
+
+class SegmentWriter:
+    """Writes the file of a segment, part by part. Several segments can be written at once.
+
+    with SegmentWriter(storage, stream, 1, serials) as writer:
+        writer.add([b'{"serial":3}'])
+        file = writer.finish()
+    """
+
+    def __init__(
+        self, storage: Storage, stream: JournalStream, generation: int, serials: SerialRange, *, prefix: str = ""
+    ) -> None:
+        self._storage, self._stream, self._generation = storage, stream, generation
+        self._serials, self._prefix = serials, prefix
+        self._digest, self._count, self._size = hashlib.sha256(), 0, 0
+        self._lines: list[bytes] = []  # not compressed yet
+        self._waiting_bytes = 0
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._local = self._open.enter_context(self._storage.unnamed_file())
         compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, write_checksum=True)
-        with compressor.stream_writer(local, closefd=False) as out:
-            buffer = io.BufferedWriter(_Sink(out, digest), _BUFFER_BYTES)
-            for line in lines:
-                buffer.write(line)
-                buffer.write(b"\n")
-                size += len(line) + 1
-                count += 1
-                if progress and count % _PROGRESS_RECORDS == 0:
-                    progress(count)
-            buffer.flush()
-        sha256 = digest.hexdigest()
-        name = segment_name(serials, sha256, prefix)
-        stored = local.tell()
-        local.seek(0)
-        file = SegmentFile(stream.value, generation, serials, name, count, size, stored, sha256)
-        storage.put(segment_path(file), local)
-    if progress:
-        progress(count)
-    return file
+        self._compressed = compressor.stream_writer(self._local, closefd=False)
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
-class _Sink(io.RawIOBase):
-    """Forwards bytes and hashes them."""
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Write the next records, as JSON without newlines."""
+        for line in lines:
+            self._lines.append(line)
+            self._waiting_bytes += len(line)
+            if self._waiting_bytes >= _BUFFER_BYTES:
+                self._compress()
 
-    def __init__(self, target: IO[bytes], digest: Any) -> None:
-        self._target, self._digest = target, digest
+    def _compress(self) -> None:
+        if not self._lines:
+            return
+        self._count += len(self._lines)
+        self._lines.append(b"")  # so that the last record ends with a newline
+        block = b"\n".join(self._lines)
+        self._size += len(block)
+        self._digest.update(block)
+        self._compressed.write(block)
+        self._lines, self._waiting_bytes = [], 0
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any) -> int:
-        self._digest.update(content)
-        self._target.write(content)
-        return len(content)
+    def finish(self) -> SegmentFile:
+        """Put the file into the storage. Its name includes the hash of the records."""
+        self._compress()
+        self._compressed.flush(zstandard.FLUSH_FRAME)
+        sha256 = self._digest.hexdigest()
+        name = segment_name(self._serials, sha256, self._prefix)
+        stored = self._local.tell()
+        self._local.seek(0)
+        file = SegmentFile(
+            self._stream.value, self._generation, self._serials, name, self._count, self._size, stored, sha256
+        )
+        self._storage.put(segment_path(file), self._local)
+        return file
 
 
 def read_lines(storage: Storage, segment: SegmentManifest) -> Iterator[bytes]:

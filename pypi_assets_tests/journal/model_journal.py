@@ -1,9 +1,10 @@
 """A model of journal readers: rows of dumps, made from the last records of each file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
+from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import RangeState, complete_serial, ledger, read_state
@@ -12,9 +13,9 @@ from pypi_assets.catalog.publications.dump_registry import open_range_dump, rang
 from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.publications.journal_segments import seal_range
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
-from pypi_assets.catalog.reports.journal_contents import FILE_READ, NOT_READ, content_records
-from pypi_assets.catalog.reports.journal_format import Record
-from pypi_assets.catalog.reports.journal_records import observed_records
+from pypi_assets.catalog.reports.journal_contents import FILE_READ, NOT_READ
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
+from pypi_assets.catalog.reports.journal_ranges import journal_records
 from pypi_assets.dumps.dump_format import as_dumped
 from pypi_assets_tests.crawl.model_dumps import full_dump_of
 from pypi_assets_tests.crawl.model_following import Following, draining_in_place
@@ -30,10 +31,17 @@ def journal_of(catalog: Catalog, serials: SerialRange) -> list[Record]:
     """Return the records of complete serials as read from segments, with the observed stream first."""
     seal_complete(catalog)
     with catalog.read_once() as connection:
-        records = [*observed_records(connection, serials)]
-    with catalog.read_once() as connection:
-        records += content_records(connection, serials)
+        records = [
+            *stream_records(connection, serials, JournalStream.OBSERVED),
+            *stream_records(connection, serials, JournalStream.CONTENT),
+        ]
     return [orjson.loads(to_utf8_json(record)) for record in records]
+
+
+def stream_records(connection: Connection, serials: SerialRange, stream: JournalStream) -> Iterator[Record]:
+    """Yield the records of one stream."""
+    for _, records in journal_records(connection, serials, (stream,)):
+        yield from records
 
 
 def seal_complete(catalog: Catalog) -> None:

@@ -7,7 +7,6 @@ the intervals in which projects are followed.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import (
-    BindParameter,
     Column,
     ColumnElement,
     Connection,
@@ -49,7 +48,7 @@ def follows_all(connection: Connection) -> bool:
 
 
 def answered_at(
-    connection: Connection, project_id: Column[int], serial: int | BindParameter[int]
+    connection: Connection, project_id: Column[int], serial: int | ColumnElement[int]
 ) -> ColumnElement[bool]:
     """Return the condition that the project is followed at `serial`, and its files are exactly known at that serial."""
     if follows_all(connection):
@@ -57,7 +56,7 @@ def answered_at(
     return exists().where(followed_intervals.c.project_id == project_id, _has_answers(serial))
 
 
-def _has_answers(serial: int | BindParameter[int]) -> ColumnElement[bool]:
+def _has_answers(serial: int | ColumnElement[int]) -> ColumnElement[bool]:
     c = followed_intervals.c
     return and_(c.exact_from <= serial, or_(c.end.is_(None), c.end > serial))
 

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
-from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Select, and_, func, null, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, func, null, or_, select
 
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_values, storable
 from pypi_assets.catalog.observed.followed import answered_at
@@ -53,10 +53,17 @@ _LATER = {name: COLUMNS[name].since for name in CONTENT if COLUMNS[name].since >
 EARLIEST_CONTENT = tuple(name for name in CONTENT if name not in _LATER)
 """The columns of CONTENT that every record of the journal has. Records lack columns that were added later."""
 _UNKNOWN_ROW = dict.fromkeys(COLUMNS)
+_UNKNOWN_CONTENT = dict.fromkeys(("sha256", *CONTENT))
+_CONTENT_NAMES = frozenset(CONTENT)
+_DATA, _PENDING = ReadOutcome.DATA.value, ReadOutcome.PENDING.value  # each use of an enum's member takes longer
+_SDIST, _EXACT = DistributionKind.SDIST.value, ModulesGrade.EXACT.value
 
 
-class _DumpedFile(NamedTuple):
-    """The values that `rows_at` selects for one distribution."""
+class DumpedFile(NamedTuple):
+    """The stored values of one distribution, from which its row is made.
+
+    `dumped_files` does not select its place and its intervals, which are None.
+    """
 
     project: str
     normalized: str
@@ -84,12 +91,19 @@ class _DumpedFile(NamedTuple):
     shared_details_id: int | None
     distribution_id: int
     project_status: str | None
+    generation: int
 
 
-_COLUMNS_OF_CONTENT: dict[str, ColumnElement[Any]] = {
-    "distribution_id": distributions.c.id,
+_STORED_COLUMNS: dict[str, ColumnElement[Any]] = {
     "kind": distributions.c.kind,
+    "url": distributions.c.url,
     "sha256": distributions.c.sha256,
+    "size": distributions.c.size,
+    "uploaded_at": distributions.c.uploaded_at,
+    "shown_requires_python": distributions.c.requires_python,
+    "yanked_reason": distributions.c.yanked_reason,
+    "core_metadata_sha256": distributions.c.core_metadata_sha256,
+    "first_seen_at": distributions.c.first_seen_at,
     "outcome": distribution_data.c.outcome,
     "error_kind": distribution_data.c.error_kind,
     "extractor_version": distribution_data.c.extractor_version,
@@ -99,17 +113,15 @@ _COLUMNS_OF_CONTENT: dict[str, ColumnElement[Any]] = {
     "modules_id": distribution_data.c.modules_id,
     "details": distribution_data.c.details,
     "shared_details_id": distribution_data.c.shared_details_id,
+    "distribution_id": distributions.c.id,
+    "project_status": projects.c.status,
+    "generation": distributions.c.generation,
 }
-"""The columns of `_DumpedFile` from which the columns CONTENT are computed."""
-_CONTENTS = (
-    select(*(_COLUMNS_OF_CONTENT.get(name, null()).label(name) for name in _DumpedFile._fields))
-    .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
-    .where(distribution_data.c.outcome != ReadOutcome.PENDING)
-)
+"""The columns of `DumpedFile` that do not depend on a serial, apart from the file's place."""
 
 
 def holds_at(
-    start: ColumnElement[int], end: ColumnElement[int], serial: int | BindParameter[int]
+    start: ColumnElement[int], end: ColumnElement[int], serial: int | ColumnElement[int]
 ) -> ColumnElement[bool]:
     """Return the condition that an interval from `start` to `end` contains `serial`."""
     return and_(start <= serial, or_(end.is_(None), end > serial))
@@ -137,7 +149,7 @@ def _rows(
     yanked_since: ColumnElement[Any],
     joined: Callable[[FromClause], FromClause] = lambda tables: tables,
 ) -> Select[tuple[object, ...]]:
-    """Return a query of the columns of `_DumpedFile` for every distribution, in the order of dumps."""
+    """Return a query of the columns of `DumpedFile` for every distribution, in the order of dumps."""
     data = distribution_data
     tables = (
         distributions.join(projects, projects.c.id == distributions.c.project_id)
@@ -149,20 +161,12 @@ def _rows(
         "normalized": projects.c.normalized,
         "version": releases.c.version,
         "filename": distributions.c.filename,
-        "url": distributions.c.url,
-        "size": distributions.c.size,
-        "uploaded_at": distributions.c.uploaded_at,
-        "shown_requires_python": distributions.c.requires_python,
-        "yanked_reason": distributions.c.yanked_reason,
-        "core_metadata_sha256": distributions.c.core_metadata_sha256,
-        "first_seen_at": distributions.c.first_seen_at,
         "live_since": live_since,
         "yanked_since": yanked_since,
-        "project_status": projects.c.status,
-        **_COLUMNS_OF_CONTENT,
+        **_STORED_COLUMNS,
     }
     return (
-        select(*(columns[name].label(name) for name in _DumpedFile._fields))
+        select(*(columns[name].label(name) for name in DumpedFile._fields))
         .select_from(joined(tables))
         .order_by(projects.c.normalized, releases.c.version, distributions.c.filename)
     )
@@ -369,14 +373,30 @@ def stream_rows(
     """
     with catalog.read_once() as connection:
         read_by_index(connection)
-        rows = _Rows(connection, serial)
+        contents = Contents(connection, serial, _UNKNOWN_ROW)
         result = connection.execution_options(yield_per=_ROWS_AT_A_TIME).execute(query)
         for partition in result.partitions():
-            for found, names, release in rows.completed(_DumpedFile._make(row) for row in partition):
+            for found in contents.loaded([DumpedFile._make(row) for row in partition]):
                 if found.live_since is None:
                     yield _place(found) | {"tombstone": True}
                 else:
-                    yield _live_row(found, names, release)
+                    yield _live_row(found, contents.of(found))
+
+
+def dumped_files(connection: Connection, ids: Sequence[int]) -> dict[int, DumpedFile]:
+    """Return the stored values of these distributions, by id."""
+    if not ids:
+        return {}
+    sent = sent_values(connection, distributions.c.id, ids)
+    query = (
+        select(*(_STORED_COLUMNS.get(name, null()).label(name) for name in DumpedFile._fields))
+        .select_from(sent)
+        .join(distributions, distributions.c.id == sent.c.value)
+        .join(projects, projects.c.id == distributions.c.project_id)
+        .join(distribution_data, distribution_data.c.distribution_id == distributions.c.id)
+    )
+    files = map(DumpedFile._make, bare_rows(connection, query))
+    return {file.distribution_id: file for file in files}
 
 
 def content_rows(connection: Connection, ids: Collection[int], serial: int | None) -> dict[int, dict[str, object]]:
@@ -385,46 +405,60 @@ def content_rows(connection: Connection, ids: Collection[int], serial: int | Non
     If a file was replaced after `serial` (None: now), the result has its content at `serial`. Unread files are skipped.
     `requires_python` is the value from the metadata.
     """
-    contents: dict[int, dict[str, object]] = {}
-    if not ids:
-        return contents
-    sent = sent_values(connection, distributions.c.id, sorted(ids))
-    query = _CONTENTS.join(sent, sent.c.value == distributions.c.id)
-    rows = _Rows(connection, serial)
-    for found, names, release in rows.completed(_DumpedFile(*row) for row in bare_rows(connection, query)):
-        contents[found.distribution_id] = {"sha256": found.sha256, **_content(found, names, release)}
-    return contents
+    return Contents(connection, serial).read_from(dumped_files(connection, sorted(ids)).values())
 
 
-class _Rows:
-    """A completion of a query's rows with the lists and details that they refer to."""
+class Contents:
+    """A reader of the contents of files. It caches the last lists and details, since files of a release share them.
 
-    def __init__(self, connection: Connection, serial: int | None) -> None:
-        self._connection, self._serial = connection, serial
-        self._lists = StoredLists(connection)
+    If a file was replaced after `serial` (None: now), its content at `serial` is returned. `blank` has all columns of
+    the results, in their order, with the values of the other columns.
+    """
+
+    def __init__(
+        self, connection: Connection, serial: int | None = None, blank: Mapping[str, object] = _UNKNOWN_CONTENT
+    ) -> None:
+        self._connection, self._serial, self._blank = connection, serial, blank
+        self.lists = StoredLists(connection)
         self._details = StoredContents(connection, shared_details)
         self._has_past = serial is not None and has_past_generations(connection)
 
-    def completed(
-        self, some: Iterable[_DumpedFile]
-    ) -> Iterator[tuple[_DumpedFile, Mapping[int | None, object], "_ReleaseColumns"]]:
-        """Yield each row with the lists by their ids, and with the columns of its release."""
-        rows = list(some)
+        self._names: dict[int | None, object] = {}
+        self._columns = _DetailColumns({}, blank)
+
+    def loaded(self, files: Sequence[DumpedFile]) -> Sequence[DumpedFile]:
+        """Return `files` with the facts that counted at the serial, after loading their lists and details for `of`."""
         past: dict[int | None, object] = {}
         if self._has_past and self._serial is not None:
-            rows = _as_they_were(self._connection, self._serial, rows, past)
-        ids = (list_id for row in rows for list_id in (row.requires_dist_id, row.modules_id) if list_id not in past)
-        names: dict[int | None, object] = {id_: to_dump(found) for id_, found in self._lists.load_json(ids).items()}
-        names |= past | {None: None}
-        shared = self._details.load(row.shared_details_id for row in rows)
-        release_columns = _ReleaseColumns({id_: from_json(content) for id_, content in shared.items()})
-        for row in rows:
-            yield row, names, release_columns
+            files = _as_they_were(self._connection, self._serial, files, past)
+        ids = [id_ for file in files for id_ in (file.requires_dist_id, file.modules_id) if id_ not in past]
+        self._names = {id_: to_dump(found) for id_, found in self.lists.load_json(ids).items()}
+        self._names |= past | {None: None}
+        shared = self._details.load(file.shared_details_id for file in files)
+        self._columns = _DetailColumns({id_: from_json(content) for id_, content in shared.items()}, self._blank)
+        return files
+
+    def of(self, file: DumpedFile) -> dict[str, object]:
+        """Return the columns CONTENT of one of the files that were loaded last."""
+        content = self._columns.of(file)
+        content["outcome"] = file.outcome
+        content["error_kind"] = file.error_kind
+        content["extractor_version"] = file.extractor_version
+        content["metadata_version"] = file.metadata_version
+        content["requires_python"] = file.read_requires_python
+        content["requires_dist"] = self._names[file.requires_dist_id]
+        content["modules"] = self._names[file.modules_id]
+        return content
+
+    def read_from(self, files: Iterable[DumpedFile]) -> dict[int, dict[str, object]]:
+        """Return the contents that were read from `files`, each with its `sha256`, by the id of the distribution."""
+        known = self.loaded([file for file in files if file.outcome != _PENDING])
+        return {file.distribution_id: self.of(file) | {"sha256": file.sha256} for file in known}
 
 
 def _as_they_were(
-    connection: Connection, serial: int, rows: Sequence[_DumpedFile], names: dict[int | None, object]
-) -> list[_DumpedFile]:
+    connection: Connection, serial: int, rows: Sequence[DumpedFile], names: dict[int | None, object]
+) -> list[DumpedFile]:
     """Return `rows` with the contents that counted at `serial`, and add their lists to `names` under negative ids."""
     past = contents_at(connection, serial, [row.distribution_id for row in rows])
     found = []
@@ -442,6 +476,7 @@ def _as_they_were(
             row._replace(
                 url=facts["url"],
                 sha256=content.sha256,
+                generation=content.generation,
                 size=facts["size"],
                 uploaded_at=facts["uploaded_at"],
                 shown_requires_python=facts["requires_python"],
@@ -462,24 +497,41 @@ def _as_they_were(
     return found
 
 
-class _ReleaseColumns:
-    """The columns computed from the details that files of a release share, cached for all of these files."""
+class _DetailColumns:
+    """The columns that are stored as details. They are computed once for files that share them."""
 
-    def __init__(self, shared: Mapping[int, dict[str, Any]]) -> None:
-        self._shared = shared
-        self._computed: dict[tuple[int, bool], dict[str, object]] = {}
+    def __init__(self, shared: Mapping[int, dict[str, Any]], blank: Mapping[str, object]) -> None:
+        self._shared, self._blank = shared, blank
+        self._computed: dict[tuple[int, bool, bool], dict[str, object]] = {}
 
-    def of(self, found: _DumpedFile, own: Mapping[str, Any]) -> Mapping[str, object]:
-        """Return the columns of a file with these `own` details."""
-        is_read = found.outcome == ReadOutcome.DATA
-        if found.shared_details_id is None:
-            return _release_columns(own, is_read=is_read)
-        if "entry_points" in own:  # unknown for this file, although other files know them
-            return _release_columns({**own, **self._shared[found.shared_details_id]}, is_read=is_read)
-        key = (found.shared_details_id, is_read)
-        if key not in self._computed:
-            self._computed[key] = _release_columns(self._shared[found.shared_details_id], is_read=is_read)
-        return self._computed[key]
+    def of(self, found: DumpedFile) -> dict[str, object]:
+        """Return the columns of a file. They can be changed."""
+        own: dict[str, Any] = from_json(found.details) if found.details else {}
+        shared_id, is_read, is_sdist = found.shared_details_id, found.outcome == _DATA, found.kind == _SDIST
+        if shared_id is None:
+            columns = self._columns(own, is_read=is_read, is_sdist=is_sdist)
+        elif "entry_points" in own:  # unknown for this file, although other files know them
+            columns = self._columns({**own, **self._shared[shared_id]}, is_read=is_read, is_sdist=is_sdist)
+        else:
+            key = shared_id, is_read, is_sdist
+            if key not in self._computed:
+                self._computed[key] = self._columns(self._shared[shared_id], is_read=is_read, is_sdist=is_sdist)
+            columns = self._computed[key].copy()
+        for name, value in own.items():
+            if name in _CONTENT_NAMES:
+                columns[name] = value
+        if "modules_by" in own and "modules_grade" not in own:
+            columns["modules_grade"] = _EXACT
+        for name, since in _LATER.items():
+            if (found.extractor_version or 0) < since:
+                columns[name] = None
+        return columns
+
+    def _columns(self, details: Mapping[str, Any], *, is_read: bool, is_sdist: bool) -> dict[str, object]:
+        unstored = unstored_details(is_read=is_read, is_sdist=is_sdist)
+        columns = {**self._blank, **{name: value for name, value in unstored.items() if name in _CONTENT_NAMES}}
+        columns.update(_release_columns(details, is_read=is_read))
+        return columns
 
 
 def _release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, object]:
@@ -494,62 +546,34 @@ def _release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, 
     }
 
 
-_UNSTORED_CONTENT: Mapping[tuple[bool, bool], dict[str, object]] = {
-    (is_read, is_sdist): dict.fromkeys(CONTENT)
-    | {name: value for name, value in unstored_details(is_read=is_read, is_sdist=is_sdist).items() if name in CONTENT}
-    for is_read in (True, False)
-    for is_sdist in (True, False)
-}
-"""The columns CONTENT of a file without details, by `(is_read, is_sdist)`."""
+def _live_row(found: DumpedFile, row: dict[str, object]) -> dict[str, object]:
+    """Return the row of a live file, which has its columns CONTENT already."""
+    row["project"] = found.project
+    row["normalized"] = found.normalized
+    row["version"] = found.version
+    row["filename"] = found.filename
+    row["tombstone"] = False
+    row["kind"] = found.kind
+    row["url"] = found.url
+    row["sha256"] = found.sha256
+    row["size"] = found.size
+    row["uploaded_at"] = found.uploaded_at
+    row["requires_python"] = found.shown_requires_python or row["requires_python"]
+    row["yanked"] = is_yanked = found.yanked_since is not None
+    row["yanked_reason"] = found.yanked_reason if is_yanked else None
+    row["core_metadata_sha256"] = found.core_metadata_sha256
+    row["live_since"] = found.live_since
+    row["project_status"] = status_when_live(found.project_status)
+    row["first_seen_at"] = found.first_seen_at
+    return row
 
 
-def _content(found: _DumpedFile, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
-    """Return the columns CONTENT, in their order."""
-    own: dict[str, Any] = from_json(found.details) if found.details else {}
-    content = _UNSTORED_CONTENT[found.outcome == ReadOutcome.DATA, found.kind == DistributionKind.SDIST].copy()
-    content.update(release.of(found, own))
-    for name, value in own.items():
-        if name in content:
-            content[name] = value
-    if "modules_by" in own and "modules_grade" not in own:
-        content["modules_grade"] = ModulesGrade.EXACT.value
-    for name, since in _LATER.items():
-        if (found.extractor_version or 0) < since:
-            content[name] = None
-    content["outcome"] = found.outcome
-    content["error_kind"] = found.error_kind
-    content["extractor_version"] = found.extractor_version
-    content["metadata_version"] = found.metadata_version
-    content["requires_python"] = found.read_requires_python
-    content["requires_dist"] = names[found.requires_dist_id]
-    content["modules"] = names[found.modules_id]
-    return content
+def status_when_live(status: str | None) -> str | None:
+    """Return the status of a live file's project: unknown if it is quarantined now, since it was not then."""
+    return None if status == QUARANTINED else status
 
 
-def _live_row(found: _DumpedFile, names: Mapping[int | None, object], release: _ReleaseColumns) -> dict[str, object]:
-    content = _content(found, names, release)
-    return {
-        **_UNKNOWN_ROW,
-        **content,
-        **_place(found),
-        "tombstone": False,
-        "kind": found.kind,
-        "url": found.url,
-        "sha256": found.sha256,
-        "size": found.size,
-        "uploaded_at": found.uploaded_at,
-        "requires_python": found.shown_requires_python or content["requires_python"],
-        "yanked": found.yanked_since is not None,
-        "yanked_reason": found.yanked_reason if found.yanked_since is not None else None,
-        "core_metadata_sha256": found.core_metadata_sha256,
-        "live_since": found.live_since,
-        # the status at that serial is unknown, but the project of a live file is not quarantined
-        "project_status": None if found.project_status == QUARANTINED else found.project_status,
-        "first_seen_at": found.first_seen_at,
-    }
-
-
-def _place(found: _DumpedFile) -> dict[str, object]:
+def _place(found: DumpedFile) -> dict[str, object]:
     return {
         "project": found.project,
         "normalized": found.normalized,

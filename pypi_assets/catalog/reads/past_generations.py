@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, exists, select
 
-from pypi_assets.catalog.database import at_a_time, insert_missing
+from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values
 from pypi_assets.catalog.reads.stored_contents import merged_details
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -130,6 +130,14 @@ def contents_at(
         for part in parts
         for id_, filename, generation, until, sha256, content in connection.execute(part)
     }
+
+
+def replaced_files(connection: Connection, distribution_ids: Sequence[int]) -> set[int]:
+    """Return the subset of these distributions that had another content before."""
+    c = past_generations.c
+    sent = sent_values(connection, c.distribution_id, distribution_ids)
+    query = select(c.distribution_id).select_from(sent).join(past_generations, c.distribution_id == sent.c.value)
+    return set(connection.scalars(query))
 
 
 def rejected_then(connection: Connection, serial: int, normalized: Collection[str]) -> dict[int, bool]:

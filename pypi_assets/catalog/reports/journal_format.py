@@ -6,8 +6,6 @@ It does not import the database, so that reading a journal does not need to load
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -73,12 +71,24 @@ def new_record(serial: int, of_serial: int, kind: str, at: int | None) -> Record
     }
 
 
-def numbered(stream: JournalStream, records: Iterable[Record]) -> Iterator[Record]:
-    """Yield `records` with their stream and ordinals. They must be in order of serial.
+class Numbering:
+    """Gives the records of a stream their ordinals, which start at 0 for each serial."""
 
-    Ordinals start at 0 for each serial.
-    """
-    for _, of_serial in groupby(records, key=itemgetter("serial")):
-        for ordinal, record in enumerate(of_serial):
-            record["ordinal"], record["stream"] = ordinal, stream.value
+    def __init__(self, stream: JournalStream) -> None:
+        self._stream = stream.value
+        self._serial, self._ordinal = -1, 0
+
+    def of(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the next records with their stream and ordinals. They must be in order of serial."""
+        stream, last, ordinal = self._stream, self._serial, self._ordinal
+        for record in records:
+            ordinal = ordinal + 1 if record["serial"] == last else 0
+            last = record["serial"]
+            record["ordinal"], record["stream"] = ordinal, stream
             yield record
+        self._serial, self._ordinal = last, ordinal
+
+
+def numbered(stream: JournalStream, records: Iterable[Record]) -> Iterator[Record]:
+    """Yield `records`, which are the whole stream, with their stream and ordinals."""
+    return Numbering(stream).of(records)

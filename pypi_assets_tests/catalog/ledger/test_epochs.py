@@ -22,7 +22,7 @@ from pypi_assets.catalog.ledger.epochs import (
 )
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_rows import rows_at, stream_rows
-from pypi_assets.catalog.reports.journal_records import observed_records
+from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.catalog.reports.live_files import live_files
 from pypi_assets.catalog.tables import epochs, projects
 from pypi_assets.crawl.full_crawl import crawl_full
@@ -35,7 +35,7 @@ from pypi_assets.index.errors import TransientError
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.crawl.followers import Follower, add, follower
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.journal.model_journal import seal_complete
+from pypi_assets_tests.journal.model_journal import seal_complete, stream_records
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
 
@@ -74,7 +74,7 @@ def test_changed_epoch_is_announced_and_published_ranges_stay(small: SmallCatalo
     assert notices(small, 0, 10) == before
     small.complete(20)
     with small.catalog.read_once() as connection:
-        [record] = observed_records(connection, SerialRange(10, 20))
+        [record] = stream_records(connection, SerialRange(10, 20), JournalStream.OBSERVED)
     assert (record["kind"], record["serial"], record["of_serial"]) == ("epoch changed", 11, 2)
     small.catalog.close()
 

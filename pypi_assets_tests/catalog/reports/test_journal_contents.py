@@ -1,16 +1,16 @@
 """The content stream: the content of each file, and the gains and losses of each release."""
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.reports.journal_contents import MOST_ROOTS, content_records
-from pypi_assets.catalog.reports.journal_format import Record
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
+from pypi_assets.catalog.reports.release_comparisons import MOST_ROOTS
 from pypi_assets.distributions.record import START_UP_CODE, DistributionKind, DistributionRecord
-from pypi_assets_tests.journal.model_journal import seal_complete
+from pypi_assets_tests.journal.model_journal import seal_complete, stream_records
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 
 def contents(small: SmallCatalog, start: int, end: int, *kinds: str) -> list[Record]:
     with small.catalog.read_once() as connection:
-        found = list(content_records(connection, SerialRange(start, end)))
+        found = list(stream_records(connection, SerialRange(start, end), JournalStream.CONTENT))
     return [record for record in found if not kinds or record["kind"] in kinds]
 
 

@@ -2,23 +2,20 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, read_state
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.observed.looks import LIST_AGE_S
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
-from pypi_assets.catalog.reports.journal_contents import content_records
-from pypi_assets.catalog.reports.journal_format import Record
-from pypi_assets.catalog.reports.journal_records import index_records, observed_records
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add
@@ -32,6 +29,7 @@ from pypi_assets_tests.journal.model_journal import (
     follow_with_journal,
     journal_of,
     seal_complete,
+    stream_records,
 )
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
@@ -75,12 +73,12 @@ def test_records_do_not_depend_on_how_serials_are_split(catalog: Catalog) -> Non
         with catalog.read() as connection:
             end = complete_serial(connection)
         seal_complete(following.catalog)
-        for records in (index_records, observed_records, content_records):
-            whole = cut(following.catalog, records, [0, end])
-            assert cut(following.catalog, records, range(end + 1)) == whole
+        for stream in (JournalStream.INDEX, JournalStream.OBSERVED, JournalStream.CONTENT):
+            whole = cut(following.catalog, stream, [0, end])
+            assert cut(following.catalog, stream, range(end + 1)) == whole
             ends = sorted({0, end, *random.Random(seed).sample(range(1, end + 1), min(4, end))})
-            assert cut(following.catalog, records, ends) == whole
-            assert cut(following.catalog, records, [0, end]) == whole
+            assert cut(following.catalog, stream, ends) == whole
+            assert cut(following.catalog, stream, [0, end]) == whole
             ordinals: dict[int, int] = {}
             for record in whole:
                 assert record["ordinal"] == ordinals.get(record["serial"], 0)
@@ -88,11 +86,12 @@ def test_records_do_not_depend_on_how_serials_are_split(catalog: Catalog) -> Non
             assert list(ordinals) == sorted(ordinals)
 
 
-def cut(catalog: Catalog, records: Callable[[Connection, SerialRange], Iterator[Record]], ends: Any) -> list[Record]:
+def cut(catalog: Catalog, stream: JournalStream, ends: Any) -> list[Record]:
     found: list[Record] = []
     for start, end in pairwise(ends):
         with catalog.read_once() as connection:
-            found += (orjson.loads(to_utf8_json(record)) for record in records(connection, SerialRange(start, end)))
+            records = stream_records(connection, SerialRange(start, end), stream)
+            found += (orjson.loads(to_utf8_json(record)) for record in records)
     return found
 
 
@@ -108,11 +107,11 @@ def test_many_files_at_one_serial_are_ordered_alike(follower: Follower) -> None:
     index.do("remove-release", "demo", "2.0")
     crawl_incremental(follower.crawler)
     seal_complete(follower.catalog)
-    for records in (observed_records, content_records):
-        whole = cut(follower.catalog, records, [0, index.serial])
+    for stream in (JournalStream.OBSERVED, JournalStream.CONTENT):
+        whole = cut(follower.catalog, stream, [0, index.serial])
         assert len({(one["serial"], one["ordinal"]) for one in whole}) == len(whole)
-        assert cut(follower.catalog, records, [0, 1, index.serial - 1, index.serial]) == whole
-        assert cut(follower.catalog, records, [0, index.serial - 2, index.serial]) == whole
+        assert cut(follower.catalog, stream, [0, 1, index.serial - 1, index.serial]) == whole
+        assert cut(follower.catalog, stream, [0, index.serial - 2, index.serial]) == whole
 
 
 def test_project_removal_is_one_record_per_file_naming_the_event(follower: Follower) -> None:
@@ -175,10 +174,10 @@ def test_serials_without_events_are_a_gap(follower: Follower) -> None:
     crawl_incremental(follower.crawler)
     with follower.catalog.read() as connection:
         serials = SerialRange(start, complete_serial(connection))
-        for records in (index_records, observed_records):
-            [gap] = [record for record in records(connection, serials) if record["kind"] == "gap"]
+        for stream in (JournalStream.INDEX, JournalStream.OBSERVED):
+            [gap] = [record for record in stream_records(connection, serials, stream) if record["kind"] == "gap"]
             assert (gap["serial"], gap["of_serial"], gap["until"]) == (start + 1, start + 1, index.serial)
-            assert gap["at"] == (int(follower.now) if records is observed_records else None)
+            assert gap["at"] == (int(follower.now) if stream is JournalStream.OBSERVED else None)
 
 
 def test_record_of_listed_change_has_both_times(follower: Follower) -> None:
@@ -191,7 +190,7 @@ def test_record_of_listed_change_has_both_times(follower: Follower) -> None:
     follower.now += 10_000
     crawl_incremental(follower.crawler)
     with follower.catalog.read() as connection:
-        found = observed_records(connection, SerialRange(start, complete_serial(connection)))
+        found = stream_records(connection, SerialRange(start, complete_serial(connection)), JournalStream.OBSERVED)
         [record] = [record for record in found if record.get("cause") == "listed"]
     assert record["at"] == int(follower.now)
     assert record["not_before"] == int(before - LIST_AGE_S)
