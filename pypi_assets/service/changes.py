@@ -5,7 +5,8 @@ that it has not received are read from the segments when it continues.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any
 
@@ -153,33 +154,31 @@ def begin(service: Service, since: str | None, wanted: RecordFilter) -> Cursor:
         journal = service.changes.journal
         if since is None:
             return beginning(journal, wanted)
-        return cursor_since(since, journal, service.catalog, wanted)
+        with journal_problems():
+            return cursor_since(since, journal, service.catalog, wanted)
     except SinceError as error:
         raise not_found(str(error), parameter="since") from None
-    except NoJournalError:
-        raise no_journal() from None
 
 
 def next_batch(service: Service, after: Cursor, wanted: RecordFilter, limit: int, **bounds: int) -> RecordBatch:
     """Return the records after a cursor. Raises a ProblemError."""
-    try:
+    with journal_problems():
         return service.changes.tail().batch(after, wanted, limit, **bounds)
+
+
+@contextmanager
+def journal_problems() -> Iterator[None]:
+    """Raise a ProblemError if the journal is missing or corrupt, or begins after the requested position."""
+    try:
+        yield
     except BeginsLaterError as error:
         raise ProblemError(410, "gone", str(error), parameter="since") from None
     except NoJournalError:
-        raise no_journal() from None
-    except JournalDamagedError:
-        raise damaged() from None
-
-
-def no_journal() -> ProblemError:
-    """Return the problem of a missing journal."""
-    return unavailable(NO_JOURNAL, "not-built-yet")
-
-
-def damaged() -> ProblemError:
-    """Return the problem of a corrupt journal. Only operators may see the file's name."""
-    return unavailable("a file of the journal is corrupt or missing: run `pypi-assets journal verify` to find it")
+        raise unavailable(NO_JOURNAL, "not-built-yet") from None
+    except JournalDamagedError:  # only operators may see the file's name
+        raise unavailable(
+            "a file of the journal is corrupt or missing: run `pypi-assets journal verify` to find it"
+        ) from None
 
 
 def _changes(service: Service, call: Call[ChangesParameters]) -> WholeAnswer:

@@ -19,16 +19,13 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.catalog_status import read_followed
 from pypi_assets.catalog.reports.journal_format import Record
 from pypi_assets.journal.cursors import Cursor, JournalCursorError
-from pypi_assets.journal.record_reader import NoJournalError
-from pypi_assets.journal.segment_files import JournalDamagedError
-from pypi_assets.journal.tailing import BeginsLaterError
-from pypi_assets.service.changes import damaged, no_journal
+from pypi_assets.service.changes import journal_problems
 from pypi_assets.service.index_events import EventBatch, newest_events, next_events, offered_through
 from pypi_assets.service.operations import Call, Operation
 from pypi_assets.service.pages.page import index_address
 from pypi_assets.service.pages.rendering import page_address
 from pypi_assets.service.parameters import OperationParameters, whole
-from pypi_assets.service.problems import ProblemError, not_found
+from pypi_assets.service.problems import not_found
 from pypi_assets.service.responses import WholeAnswer
 from pypi_assets.service.service import Service
 from pypi_assets.service.xmlrpc_messages import text_in_xml
@@ -117,15 +114,9 @@ PACKAGES = _Feed(
 
 def _answer(feed: _Feed, service: Service, call: Call[FeedParameters]) -> WholeAnswer:
     since = call.parameters.since
-    try:
+    with journal_problems():
         batch = _batch(feed, service, since)
         through = offered_through(service)
-    except BeginsLaterError as error:
-        raise ProblemError(410, "gone", str(error), parameter="since") from None
-    except NoJournalError:
-        raise no_journal() from None
-    except JournalDamagedError:
-        raise damaged() from None
     records = [orjson.loads(line) for line in reversed(batch.lines)]
     base = index_address(service, None).base
     body = _document(feed, base, _each_once(feed, records), since, batch.cursor)

@@ -8,13 +8,12 @@ from typing import Any
 
 import orjson
 
-from pypi_assets.catalog.reports.journal_contents import NEW_PROVIDER, RELEASE_COMPARED
 from pypi_assets.catalog.reports.journal_format import JournalStream, Record
+from pypi_assets.catalog.reports.release_comparisons import NEW_PROVIDER, RELEASE_COMPARED
 from pypi_assets.journal.filters import KINDS, RecordFilter
 from pypi_assets.journal.record_reader import NoJournalError
-from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.journal.tailing import look_back
-from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, damaged
+from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, journal_problems
 from pypi_assets.service.pages.page import Content, View, page, page_operations
 from pypi_assets.service.pages.rendering import page_address
 from pypi_assets.service.parameters import OperationParameters
@@ -61,14 +60,13 @@ def _changes(view: View, parameters: ChangesPageParameters) -> Content:
     if not wanted.projects and projects:
         raise bad_parameter("project", "the list of projects is empty")
     most = MOST_OF_ONE_KIND if len(wanted.kinds) == 1 else MOST_OF_A_KIND
-    try:
-        found = view.service.changes.remembered(
-            ("page", wanted.question), lambda: _newest_day(view.service, wanted, most)
-        )
-    except NoJournalError:
-        return Content("Changes", {"changes": None, "hints": [NO_JOURNAL]}, {"found": None})
-    except JournalDamagedError:
-        raise damaged() from None
+    with journal_problems():
+        try:
+            found = view.service.changes.remembered(
+                ("page", wanted.question), lambda: _newest_day(view.service, wanted, most)
+            )
+        except NoJournalError:
+            return Content("Changes", {"changes": None, "hints": [NO_JOURNAL]}, {"found": None})
     shown = {
         "found": found,
         "projects": sorted(wanted.projects),
