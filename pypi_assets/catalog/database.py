@@ -192,7 +192,7 @@ class Catalog:
                     connection.exec_driver_sql(f"PRAGMA cache_size = -{_SQLITE_CACHE_KIB}")
 
     def close(self) -> None:
-        """Close all connections. One that a thread or a suspended generator still uses is closed when it is returned."""
+        """Close all connections. One that a thread or suspended generator still uses is closed when it is returned."""
         with Uninterrupted():
             event.listen(self.engine.pool, "checkin", _close_returned)  # the pool would keep it open
             self.engine.dispose()

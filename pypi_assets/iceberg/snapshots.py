@@ -48,7 +48,7 @@ def day_of_tag(tag: str) -> date | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SnapshotTime:
     """A serial, and the day of its last event, UTC. The day is None if no event is known."""
 
     serial: int
@@ -88,7 +88,7 @@ def current_snapshot(table: "Table") -> "Snapshot":
 
 def commit(
     table: "Table",
-    moment: Moment,
+    moment: SnapshotTime,
     properties: Mapping[str, str],
     *,
     added: Iterable["DataFile"],

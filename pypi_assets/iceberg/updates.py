@@ -45,7 +45,7 @@ from pypi_assets.iceberg.snapshots import (
     DUMPS,
     SERIAL,
     SOURCE,
-    Moment,
+    SnapshotTime,
     changed_buckets,
     commit,
     current_snapshot,
@@ -301,7 +301,7 @@ class _Update:
         self,
         name: str,
         table: "Table",
-        moment: Moment,
+        moment: SnapshotTime,
         properties: Mapping[str, str],
         added: Iterable["DataFile"],
         deleted: Iterable["DataFile"],
@@ -315,10 +315,10 @@ class _Update:
             self.report(self.rows)
             yield file
 
-    def _moment(self, serial: int) -> Moment:
+    def _moment(self, serial: int) -> SnapshotTime:
         with self.catalog.read() as connection:
             time = time_of(connection, serial)
-        return Moment(serial, None if time is None else time.date())
+        return SnapshotTime(serial, None if time is None else time.date())
 
 
 def held_dumps(snapshot: "Snapshot | None") -> HeldDumps | None:

@@ -7,7 +7,7 @@ change is written a few times. Once there are many changes, the rows are written
 from collections.abc import Callable, Sequence
 
 from pypi_assets.catalog.publications.dump_registry import Dump
-from pypi_assets.parquet.export_manifest import PARQUET_COLUMNS, Export, Layer
+from pypi_assets.parquet.export_manifest import PARQUET_COLUMNS, Export, ExportLayer
 
 GROWTH = 4
 """A layer stays separate if it has more than this many times the rows of the dumps that follow it."""
@@ -19,7 +19,7 @@ MOST_CHANGES = 1_000_000
 
 def layers_to_keep(
     newest: Export | None, cover: Sequence[Dump], rows_of: Callable[[Dump], int]
-) -> tuple[tuple[Layer, ...], tuple[Dump, ...]] | None:
+) -> tuple[tuple[ExportLayer, ...], tuple[Dump, ...]] | None:
     """Return the layers of `newest` that stay, and the dumps of `cover` for one more layer; None: begin from scratch.
 
     `rows_of` returns the number of rows of a dump.

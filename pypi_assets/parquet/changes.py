@@ -17,7 +17,7 @@ from pypi_assets.dumps.dump_manifest import shard_of
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.dumps.later_rows import LaterRows
 from pypi_assets.parquet.buckets import bucket_count
-from pypi_assets.parquet.export_manifest import CHANGES_NAME, Layer, ParquetError, file_path
+from pypi_assets.parquet.export_manifest import CHANGES_NAME, ExportLayer, ParquetError, file_path
 from pypi_assets.parquet.parquet_writer import CHANGES_SCHEMA, write_rows
 from pypi_assets.storage.store import Storage
 
@@ -60,7 +60,7 @@ def _numbered(rows: Iterator[Row], layer: int) -> Iterator[Row]:
 
 
 def live_after(
-    storage: Storage, kept: Sequence[Layer], later: LaterRows, buckets: int, report: Callable[[int], object]
+    storage: Storage, kept: Sequence[ExportLayer], later: LaterRows, buckets: int, report: Callable[[int], object]
 ) -> int:
     """Return the number of live distributions after the changes in `later`, which follow the `kept` layers.
 

@@ -22,7 +22,7 @@ from pypi_assets.extras import install_command
 from pypi_assets.parquet.appending import layers_to_keep
 from pypi_assets.parquet.export_manifest import (
     Export,
-    Layer,
+    ExportLayer,
     ParquetError,
     export_path,
     manifest_path,
@@ -118,7 +118,7 @@ def _written(
     manifests: list[DumpManifest],
     memory_bytes: int,
     report: Progress,
-) -> tuple[int, tuple[Layer, ...]]:
+) -> tuple[int, tuple[ExportLayer, ...]]:
     """Write all live rows. Return the number of buckets and the layer."""
     from pypi_assets.parquet.buckets import bucket_count, buckets_of, process_count, write_buckets
 
@@ -141,18 +141,18 @@ def _written(
                 report,
             )
     live = sum(file.rows for file in files)
-    return buckets, (Layer(0, HeldDumps.of(dumps.dumps), live, tuple(files)),)
+    return buckets, (ExportLayer(0, HeldDumps.of(dumps.dumps), live, tuple(files)),)
 
 
 def _changed(
     storage: Storage,
     directory: str,
     dumps: Cover,
-    kept: tuple[Layer, ...],
+    kept: tuple[ExportLayer, ...],
     buckets: int,
     ranges: list[DumpManifest],
     report: Progress,
-) -> Layer:
+) -> ExportLayer:
     """Write the changes of `ranges`, which follow the `kept` layers. Return their layer."""
     from pypi_assets.parquet.changes import live_after, write_changes
 
@@ -161,7 +161,7 @@ def _changed(
         later.add_dumps(storage, [manifest.directory for manifest in ranges], partial(report, 0))
         files = write_changes(storage, directory, number, later, buckets, report)
         live = live_after(storage, kept, later, buckets, report)
-    return Layer(number, HeldDumps.of(dumps.dumps), live, files)
+    return ExportLayer(number, HeldDumps.of(dumps.dumps), live, files)
 
 
 def _require_pyarrow() -> None:

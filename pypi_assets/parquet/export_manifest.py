@@ -89,7 +89,7 @@ class ParquetError(ExpectedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Layer(ManifestOfFiles):
+class ExportLayer(ManifestOfFiles):
     """Rows that an export added. The first layer, number 0, has the rows of all buckets, and each other one changes.
 
     A file's `shard` is its bucket, and its `name` is relative to the folder of all exports. `held` are the dumps up to
@@ -115,7 +115,7 @@ class Export:
     directory: str
     cover: tuple[str, ...]
     buckets: int
-    layers: tuple[Layer, ...]
+    layers: tuple[ExportLayer, ...]
     columns: tuple[str, ...] = tuple(PARQUET_COLUMNS)
     followed_projects: int | None = None
 
@@ -218,10 +218,10 @@ def _decode(content: bytes) -> Export:
     directory = str(fields["directory"])
     if fields["format"] == _WITHOUT_LAYERS:
         files = (replace(file, name=f"{directory}/{file.name}") for file in decode_files(fields))
-        layers: tuple[Layer, ...] = (Layer(0, None, int(fields["rows"]), tuple(files)),)
+        layers: tuple[ExportLayer, ...] = (ExportLayer(0, None, int(fields["rows"]), tuple(files)),)
     else:
         layers = tuple(
-            Layer(int(layer["layer"]), HeldDumps.decode(layer["held"]), int(layer["live"]), decode_files(layer))
+            ExportLayer(int(layer["layer"]), HeldDumps.decode(layer["held"]), int(layer["live"]), decode_files(layer))
             for layer in fields["layers"]
         )
     if not layers:

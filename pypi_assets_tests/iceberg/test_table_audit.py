@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pypi_assets.iceberg.bucket_files import write_buckets
-from pypi_assets.iceberg.snapshots import DUMPS, SOURCE, Moment, commit, data_files, property_of, serial_of
+from pypi_assets.iceberg.snapshots import DUMPS, SOURCE, SnapshotTime, commit, data_files, property_of, serial_of
 from pypi_assets.iceberg.table_audit import count_rows, scan_bucket
 from pypi_assets.iceberg.table_catalog import OpenTables, TablesError, opened_tables
 from pypi_assets.storage.store import Storage
@@ -20,7 +20,7 @@ def rewrite(tables: OpenTables, name: str, rows: pa.Table) -> None:
     properties = {key: value for key in (DUMPS, SOURCE) if (value := property_of(current, key)) is not None}
     before = [file for files in data_files(table, current).values() for file in files]
     added = list(write_buckets(table, [(0, rows)]))
-    commit(table, Moment(serial_of(current) or 0, None), properties, added=added, deleted=before)
+    commit(table, SnapshotTime(serial_of(current) or 0, None), properties, added=added, deleted=before)
 
 
 def test_tables_equal_the_catalog(small: SmallCatalog, storage: Storage) -> None:

@@ -19,7 +19,7 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.dumps.dump_format import Row
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import PARQUET_COLUMNS, Export, Layer, ParquetError, clean_exports
+from pypi_assets.parquet.export_manifest import PARQUET_COLUMNS, Export, ExportLayer, ParquetError, clean_exports
 from pypi_assets.parquet.views import VIEW_NAMES, VIEWS, view_queries, write_views
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.dump_rows import dump_row, tombstone_of, write_dump
@@ -134,7 +134,7 @@ REQUIREMENT = st.builds("".join, st.tuples(NAMES, EXTRAS, SPECIFIERS, MARKERS)) 
 @settings(max_examples=examples(10))
 @given(texts=st.lists(REQUIREMENT, min_size=1, max_size=40))
 def test_requirements_are_taken_apart_as_packaging_does(texts: list[str]) -> None:
-    empty = Export(0, "0-0", (), 1, (Layer(0, None, 0, ()),))
+    empty = Export(0, "0-0", (), 1, (ExportLayer(0, None, 0, ()),))
     _, query = view_queries(open_storage("memory:///"), empty)["requirements"]
     with duckdb.connect() as connection:
         connection.execute(
