@@ -30,7 +30,7 @@ import orjson
 
 from benchmarks.corpora.download import FOLDER
 from pypi_assets.catalog.ledger.serial_range import SerialRange
-from pypi_assets.catalog.publications.dump_columns import DumpFile, DumpKind
+from pypi_assets.catalog.publications.dump_columns import DumpFile, DumpFormat, DumpKind
 from pypi_assets.distributions.reader import read_path
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.dumps.dump_format import Row, write_rows
@@ -251,7 +251,13 @@ def changed_rows(projects: Sequence[Project], changed: int, serial: int, seed: i
 
 
 def write_full_dump(
-    storage: Storage, projects: Iterable[Project], *, serial: int = SERIAL, sequence: int = 1, shards: int = 256
+    storage: Storage,
+    projects: Iterable[Project],
+    *,
+    serial: int = SERIAL,
+    sequence: int = 1,
+    shards: int = 256,
+    form: DumpFormat = DumpFormat.GZIP,
 ) -> DumpManifest:
     """Write and commit a full dump of `projects`. `restore_index` adds it to a catalog."""
     serials = SerialRange(0, serial)
@@ -260,7 +266,7 @@ def write_full_dump(
     files = []
     for shard in range(shards):
         rows = (row for _, _, project in of_shard.get(shard, []) for row in project_rows(project, serial))
-        files.append(_write_file(storage, serials.key, shard, rows))
+        files.append(_write_file(storage, serials.key, shard, rows, form))
     return _commit(storage, DumpKind.FULL, serials, sequence, files)
 
 
@@ -311,10 +317,12 @@ def _is_within(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
-def _write_file(storage: Storage, directory: str, shard: int, rows: Iterable[Row]) -> DumpFile:
-    name = f"python_distribution_data{shard:04}.json.gz"
+def _write_file(
+    storage: Storage, directory: str, shard: int, rows: Iterable[Row], form: DumpFormat = DumpFormat.GZIP
+) -> DumpFile:
+    name = f"python_distribution_data{shard:04}{form.ending}"
     with tempfile.TemporaryFile() as local:
-        count = write_rows(local, rows)
+        count = write_rows(local, rows, form=form)
         size = local.tell()
         local.seek(0)
         digest = hashlib.file_digest(local, "sha256").hexdigest()

