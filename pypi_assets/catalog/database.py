@@ -192,7 +192,7 @@ class Catalog:
                     connection.exec_driver_sql(f"PRAGMA cache_size = -{_SQLITE_CACHE_KIB}")
 
     def close(self) -> None:
-        """Close all connections. One that a thread or suspended generator still uses is closed when it is returned."""
+        """Close all connections. One that a thread or a suspended generator still uses is closed on its return."""
         with Uninterrupted():
             event.listen(self.engine.pool, "checkin", _close_returned)  # the pool would keep it open
             self.engine.dispose()
@@ -458,15 +458,13 @@ def read_by_index(connection: Connection) -> None:
         )
 
 
-def bare_rows(
-    connection: Connection, query: Select[Any], parameters: Mapping[str, Any] | None = None
-) -> Sequence[tuple[Any, ...]]:
+def bare_rows(connection: Connection, query: Select[Any]) -> Sequence[tuple[Any, ...]]:
     """Return the rows of `query` as the driver returns them, which takes a third less time.
 
     Use it for thousands of rows whose columns are texts and numbers, which need no conversion.
     """
     # a streamed result, for which the connection may be configured, has already fetched its first row
-    result = connection.execute(query, parameters, execution_options={"stream_results": False, "yield_per": None})
+    result = connection.execute(query, execution_options={"stream_results": False, "yield_per": None})
     with closing(result):
         rows: Sequence[tuple[Any, ...]] = result.cursor.fetchall()
     return rows
@@ -483,19 +481,6 @@ def sent_values(connection: Connection, column: Column[Any], values: Sequence[An
     return func.unnest(array).table_valued("value", name="sent").render_derived()
 
 
-def sent_later(
-    connection: Connection, column: Column[Any], name: str
-) -> tuple[TableValuedAlias, Callable[[Sequence[Any]], Any]]:
-    """Return a table like `sent_values`, for a statement that is built once, and a function that encodes its values.
-
-    Each execution has the encoded values as its parameter `name`.
-    """
-    if connection.dialect.name == "sqlite":
-        return func.json_each(bindparam(name)).table_valued("value", name=f"sent_{name}"), json.dumps
-    array = bindparam(name, type_=_array_type(column))
-    return func.unnest(array).table_valued("value", name=f"sent_{name}").render_derived(), list
-
-
 def sent_rows(
     connection: Connection, columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]
 ) -> tuple[FromClause, ColumnElement[bool]]:
@@ -504,14 +489,6 @@ def sent_rows(
     Each row has a value for each of `columns`. The table takes one parameter on SQLite, and one for each column on
     PostgreSQL, for any number of rows.
     """
-    sent, values = sent_columns(connection, columns, rows)
-    return sent, and_(*(column == value for column, value in zip(columns, values, strict=True)))
-
-
-def sent_columns(
-    connection: Connection, columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]
-) -> tuple[FromClause, list[ColumnElement[Any]]]:
-    """Return a table that contains `rows`, as `sent_rows` does, and its columns, which have the types of `columns`."""
     if connection.dialect.name == "sqlite":
         sent = func.json_each(json.dumps(rows)).table_valued("value", name="sent")
         values: list[ColumnElement[Any]] = [
@@ -524,7 +501,7 @@ def sent_columns(
         ]
         sent = func.unnest(*arrays).table_valued(*(column.name for column in columns), name="sent").render_derived()
         values = list(sent.c)
-    return sent, values
+    return sent, and_(*(column == value for column, value in zip(columns, values, strict=True)))
 
 
 def lock_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> None:

@@ -1,5 +1,6 @@
 """The simulation of visit policies: equal histories and budgets, and the ranking that docs/operations.md states."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ def test_stated_ranking_of_policies_holds() -> None:
 
 def test_histories_of_a_catalog_are_its_changes_of_files(tmp_path: Path) -> None:
     url = sqlite_database(tmp_path / "catalog.sqlite")
-    with open_catalog(url).write() as connection:
+    with closing(open_catalog(url)) as catalog, catalog.write() as connection:
         one, other = enter(connection, 2)
         events = [
             ChangelogEvent(one.name, "1.0", 500, "add source file a-1.0.zip", 1_001),
