@@ -99,7 +99,7 @@ lock: $(VENV)/.installed-image
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-annotate --constraint constraints.txt $(LOCKED:%=--extra %) $(FOREIGN:%=--no-emit-package %) \
 		--output-file deploy/requirements.lock pyproject.toml deploy/requirements.in
-LOCKED := celery journal kafka kubernetes mcp notify parquet tables
+LOCKED := celery journal kafka kubernetes mcp notify parquet tables views
 # requirements for Windows and for browsers
 FOREIGN := colorama httpx2-jsfetch psutil pyreadline3 pywin32
 
