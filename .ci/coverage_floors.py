@@ -23,6 +23,7 @@ FLOORS = {
     "export": 98,
     "extracts": 96,
     "following": 93,
+    "iceberg": 90,
     "index": 97,
     "journal": 95,
     "leveldbs": 87,
