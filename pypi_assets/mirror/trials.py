@@ -54,7 +54,7 @@ class Trials:
             with private_folder(private_parent(self._storage, self._cache_dir)) as folder:
                 copied = folder / "leveldb"
                 copy_published(self._storage, version, copied, self._cache_dir, hashes=False)
-                problem = self._tried(version, copied, LEAST_S + size / BYTES_PER_S)
+                problem = self._tried(copied, version.name, LEAST_S + size / BYTES_PER_S, version.manifest.dataset)
         except LeveldbDamagedError as error:
             problem = str(error)
         except LeveldbError as error:
@@ -75,11 +75,11 @@ class Trials:
             process.kill()
             process.join()
 
-    def _tried(self, version: PublishedVersion, folder: Path, most_s: float) -> str | None:
+    def _tried(self, folder: Path, name: str, most_s: float, dataset: str) -> str | None:
         """Return the problem of the LevelDB in a folder, or None."""
-        connection, name = self._started(), version.name
+        connection = self._started()
         try:
-            connection.send((folder, name, version.manifest.dataset))
+            connection.send((folder, name, dataset))
             if not connection.poll(most_s):
                 self.close()
                 return f"it could not be read within {most_s:.0f} s"

@@ -1,11 +1,14 @@
 """LevelDB versions of a source are opened in a separate process before a reader sees them."""
 
 import io
+from array import array
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pypi_assets.leveldbs.datasets.depgraph.edge_file import write_edge_file
 from pypi_assets.leveldbs.format.open_leveldb import check_table, flush, open_leveldb
 from pypi_assets.leveldbs.versions.input_lists import published_versions
 from pypi_assets.lookup.latest import open_latest
@@ -41,19 +44,53 @@ def test_aborting_version_is_detected_and_the_next_one_is_tried(tmp_path: Path) 
         for number, change in enumerate(HOSTILE):
             table = leveldb(tmp_path / f"bad{number}")
             table.write_bytes(change(table.read_bytes()))
-            assert isinstance(tried._tried(table.parent, "bad", 60), str)
-            assert tried._tried(leveldb(tmp_path / f"good{number}").parent, "good", 60) is None
+            assert isinstance(tried._tried(table.parent, "bad", 60, "modules"), str)
+            assert tried._tried(leveldb(tmp_path / f"good{number}").parent, "good", 60, "modules") is None
         table = leveldb(tmp_path / "damaged")
         table.write_bytes(bytes(100) + table.read_bytes()[100:])
-        assert isinstance(tried._tried(table.parent, "damaged", 60), str)
+        assert isinstance(tried._tried(table.parent, "damaged", 60, "modules"), str)
+
+
+def test_edges_that_cannot_be_read_are_a_problem(tmp_path: Path) -> None:
+    folder = leveldb(tmp_path / "db").parent
+    edges: dict[str, Any] = {
+        "names": [b"a", b"b"],
+        "release": array("I", [0, 0]),
+        "place": array("I"),
+        "newest": (array("I", [0, 0, 1]), array("I", [0])),
+        "requirements": array("I", [1]),
+        "older": (array("I", [0, 0, 0]), array("I")),
+        "deleted": (array("I", [0, 0, 0]), array("I")),
+        "versions": [b"1"],
+        "lists": [b"[]", b'[["*>1"]]'],
+        "conditions": bytes([3, 0]),
+    }
+    hostile: list[dict[str, Any]] = [
+        {"release": array("I", [0, 7])},
+        {"newest": (array("I", [0, 0, 1]), array("I", [2]))},
+        {"newest": (array("I", [0, 9, 1]), array("I", [0]))},
+        {"requirements": array("I", [2])},
+        {"requirements": array("I", [0])},
+        {"names": [b"b", b"a"]},
+        {"versions": [b"\xff"]},
+        {"lists": [b"[]", b"{}"]},
+        {"conditions": b""},
+        {"older": (array("I", [0]), array("I"))},
+    ]
+    with closing(Trials(open_storage("memory:///"), None, "source")) as tried:
+        for changes in ({}, *hostile):
+            write_edge_file(folder / "00001.edges", base=None, content_hash="", **{**edges, **changes})
+            problem = tried._tried(folder, "edges", 60, "depgraph")
+            assert (problem is None) == (changes == {}), (changes, problem)
+        assert tried._tried(folder, "edges", 60, "modules") is None
 
 
 def test_slow_trial_is_terminated(tmp_path: Path) -> None:
     good = leveldb(tmp_path / "good").parent
     with closing(Trials(open_storage("memory:///"), None, "source")) as tried:
-        assert isinstance(tried._tried(good, "good", 0), str)
+        assert isinstance(tried._tried(good, "good", 0, "modules"), str)
         assert tried._process is None
-        assert tried._tried(good, "good", 60) is None
+        assert tried._tried(good, "good", 60, "modules") is None
 
 
 def test_version_that_cannot_be_opened_is_not_accepted(
