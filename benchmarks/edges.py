@@ -250,10 +250,12 @@ def run_drawn(folder: Path, projects: int, rounds: int) -> None:
         begun = time.process_time()
         count = sum(1 for _ in impact(DrawnGraph(edges), "project-0000000", Version("9.7")))  # type: ignore[arg-type]
         judged = min(judged, time.process_time() - begun)
-    direct = edges.count(0)
-    print(f"{direct:,} direct dependents judged in {judged * 1e3:.0f} ms: {count:,} accept the version")
-    reach = time.process_time()
-    print(f"{reached(edges, 0):,} reached in {(time.process_time() - reach) * 1e3:.0f} ms")
+    begun = time.process_time()
+    found = reached(edges, 0)
+    reach = time.process_time() - begun
+    print("| search | results | ms |\n|---|---|---|")
+    print(f"| direct dependents judged, {count:,} of them accept | {edges.count(0):,} | {judged * 1e3:.0f} |")
+    print(f"| reached, transitive | {found:,} | {reach * 1e3:.0f} |")
     size(edges, rounds, path.parent)
 
 
