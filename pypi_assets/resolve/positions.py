@@ -31,7 +31,7 @@ class _Ranked(NamedTuple):
 
 
 class Positions:
-    """The versions of a project in ascending order. `names` has the spellings of each, as in the releases.
+    """The versions of a project in ascending order. `names` has the spellings of each, the shortest first.
 
     `stable` has the bits of all versions that are not pre-releases. Texts that are not versions are skipped.
     """
@@ -43,7 +43,9 @@ class Positions:
         if any(map(eq, self._keys, islice(self._keys, 1, None))):
             same = [list(group) for _, group in groupby(ranked, key=_KEY)]
             self._keys = [group[0].key for group in same]
-            self.names = [tuple(one.text for one in group) for group in same]
+            self.names = [
+                tuple(sorted((one.text for one in group), key=lambda text: (len(text), text))) for group in same
+            ]
             ranked = [group[0] for group in same]
         else:
             self.names = [(one.text,) for one in ranked]
@@ -57,7 +59,7 @@ class Positions:
         return len(self._keys)
 
     def version(self, number: int) -> Version:
-        """Return the version at a position, in the spelling of its first release."""
+        """Return the version at a position, in its shortest spelling, whatever the order of the releases is."""
         return Version(self.names[number][0])
 
     def number_of(self, version: str) -> int | None:
@@ -138,6 +140,10 @@ class Positions:
     @staticmethod
     def _bit(number: int | None) -> int:
         return 0 if number is None else 1 << number
+
+
+def _by_length(spellings: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(spellings, key=lambda text: (len(text), text)))
 
 
 def _ranked(text: str) -> _Ranked | None:

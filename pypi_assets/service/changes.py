@@ -151,10 +151,10 @@ class Changes(msgspec.Struct, frozen=True):
 def begin(service: Service, since: str | None, wanted: RecordFilter) -> Cursor:
     """Return the cursor at which a request begins. Raises a ProblemError."""
     try:
-        journal = service.changes.journal
-        if since is None:
-            return beginning(journal, wanted)
         with journal_problems():
+            journal = service.changes.journal
+            if since is None:
+                return beginning(journal, wanted)
             return cursor_since(since, journal, service.catalog, wanted)
     except SinceError as error:
         raise not_found(str(error), parameter="since") from None

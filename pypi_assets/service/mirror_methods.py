@@ -15,6 +15,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.reports.project_list import projects_at
 from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.service.changes import NO_JOURNAL, journal_problems
 from pypi_assets.service.index_events import GapError, last_event_serial, next_events
 from pypi_assets.service.operations import Call, Endpoint, Operation, cut_off, require_plain_body
@@ -110,11 +111,12 @@ def _answer(service: Service, call: MethodCall) -> Answer:
         raise FaultError(UNKNOWN_METHOD, "server error; requested method not found")
     try:
         with journal_problems():
-            return method(service, call)
+            try:
+                return method(service, call)
+            except NoJournalError:
+                # permanent for followers, which then follow the list of projects at once
+                raise FaultError(UNKNOWN_METHOD, f"server error; requested method not found: {NO_JOURNAL}") from None
     except ProblemError as error:
-        if error.problem.detail == NO_JOURNAL:
-            # permanent for followers, which then follow the list of projects at once
-            raise FaultError(UNKNOWN_METHOD, f"server error; requested method not found: {NO_JOURNAL}") from None
         raise _unavailable(error.problem.detail) from None
     except (CatalogError, StorageError) as error:
         raise _unavailable(str(error)) from None

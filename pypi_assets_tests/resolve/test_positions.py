@@ -52,7 +52,8 @@ def _by_version(names: list[str]) -> list[tuple[Version, list[str]]]:
     for name in names:
         if (version := _parsed(name)) is not None:
             found.setdefault(version, []).append(name)
-    return sorted(found.items())
+    spelled = [sorted(spellings, key=lambda text: (len(text), text)) for _, spellings in sorted(found.items())]
+    return [(Version(spellings[0]), spellings) for spellings in spelled]
 
 
 @given(names=_NAMES)
