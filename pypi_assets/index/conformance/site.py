@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import MappingProxyType
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class SiteAnswer:
     body: bytes = b""
     content_type: str = "application/json"
     status: int = 200
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = field(default_factory=dict)
     sent: int | None = None
 
 

@@ -166,7 +166,7 @@ class _Edges:
         self._counts[required] = self._counts.get(required, 0) + 1
         self._project.append(project)
 
-    def arrays(self, in_order: Iterable[int], ranks: Sequence[int] | None = None) -> tuple[array[int], array[int]]:
+    def arrays(self, in_order: Iterable[int], ranks: Sequence[int] | None = None) -> "tuple[array[int], array[int]]":
         """Return where the edges of each required project start, and the projects, as their `ranks` if given."""
         starts = array("I", [0])
         for number in in_order:
@@ -181,8 +181,8 @@ def _require(is_complete: bool, required: bytes) -> None:
 
 
 def _by_required(
-    names: int, required: array[int], project: array[int], lists: array[int]
-) -> tuple[array[int], array[int], array[int]]:
+    names: int, required: "array[int]", project: "array[int]", lists: "array[int]"
+) -> "tuple[array[int], array[int], array[int]]":
     """Sort edges by required project, in linear time, and return where the edges of each one start."""
     starts = array("I", bytes(4 * (names + 1)))
     for number in required:

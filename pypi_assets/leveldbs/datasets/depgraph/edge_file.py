@@ -187,12 +187,12 @@ def write_edge_file(
     base: str | None,
     content_hash: str,
     names: Sequence[bytes],
-    release: array[int],
-    place: array[int],
-    newest: tuple[array[int], array[int]],
-    requirements: array[int],
-    older: tuple[array[int], array[int]],
-    deleted: tuple[array[int], array[int]],
+    release: "array[int]",
+    place: "array[int]",
+    newest: "tuple[array[int], array[int]]",
+    requirements: "array[int]",
+    older: "tuple[array[int], array[int]]",
+    deleted: "tuple[array[int], array[int]]",
     versions: Iterable[bytes],
     lists: Iterable[bytes],
     conditions: bytes,
@@ -254,7 +254,7 @@ def crc_of(contents: Iterable["memoryview[int]"]) -> str:
     return f"{crc:08x}"
 
 
-def _joined(texts: Iterable[bytes]) -> tuple[array[int], bytearray]:
+def _joined(texts: Iterable[bytes]) -> "tuple[array[int], bytearray]":
     starts, joined = array("I", [0]), bytearray()
     for text in texts:
         joined += text
