@@ -68,8 +68,11 @@ def test_recently_changed_page_is_requested_unconditionally(index: ServedPages, 
     """The page can change again within the second that its Last-Modified names."""
     body = b"<title>Links for demo</title><a href='demo-1.0.tar.gz'>demo-1.0.tar.gz</a>"
     for age_s, is_kept in ((0, False), (1, False), (-5, False), (10, True), (86_400, True)):
-        headers = {"Content-Type": HTML, "Last-Modified": formatdate(time.time() - age_s, usegmt=True)}
-        index.answers = lambda path, headers=headers: (200, headers, body)
+
+        def answer(_path: str, age_s: int = age_s) -> Answer:  # the age counts from the answer, however late it is
+            return 200, {"Content-Type": HTML, "Last-Modified": formatdate(time.time() - age_s, usegmt=True)}, body
+
+        index.answers = answer
         assert (shown(source).validators != NO_VALIDATORS) == is_kept, age_s
     index.answers = lambda path: (200, {"Content-Type": HTML, "Last-Modified": "yesterday"}, body)
     assert shown(source).validators.last_modified == "yesterday"
