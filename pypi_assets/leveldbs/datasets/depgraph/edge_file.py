@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 import orjson
-from isal import isal_zlib
 
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, UnknownFormatError
 
@@ -248,6 +247,8 @@ def write_edge_file(
 
 def crc_of(contents: Iterable["memoryview[int]"]) -> str:
     """Return the CRC-32 of these bytes one after the other, in 8 hexadecimal digits."""
+    from isal import isal_zlib  # commands that only show help do without it
+
     crc = 0
     for content in contents:
         crc = isal_zlib.crc32(content, crc)
