@@ -4,9 +4,6 @@ Messages in both directions are lines of JSON: the process receives the setup, t
 each with its file. It ends when its input does.
 """
 
-import gc
-import signal
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
@@ -16,16 +13,15 @@ from typing import BinaryIO
 import msgspec
 
 from pypi_assets.catalog.publications.dump_columns import DumpFile
-from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_reader import iter_rows
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.dumps.later_rows import LaterRows, read_later_rows
+from pypi_assets.dumps.worker_process import WorkerFailed, WorkerKind, send_message, start_worker
 from pypi_assets.parquet.export_manifest import ParquetError, file_path
 from pypi_assets.parquet.parquet_writer import write_rows
-from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets.storage.store import Storage, open_storage
 
-ERRORS: dict[str, type[Exception]] = {known.__name__: known for known in (DumpDamagedError, StorageError, ParquetError)}
-"""Errors that the parent process raises again, by name."""
+WRITERS = WorkerKind("pypi_assets.parquet.bucket_process", "writes Parquet", "export", ParquetError)
 
 
 class BucketSetup(msgspec.Struct, frozen=True):
@@ -51,14 +47,7 @@ class BucketWritten(msgspec.Struct, frozen=True, tag=True):
     file: DumpFile
 
 
-class BucketFailed(msgspec.Struct, frozen=True, tag=True):
-    """Last answer after a failure: the error."""
-
-    error: str
-    text: str
-
-
-Answer = BucketWritten | BucketFailed
+Answer = BucketWritten | WorkerFailed
 
 
 def write_bucket(
@@ -77,9 +66,7 @@ def write_bucket(
 
 def main() -> None:
     """Serve the parent process until it has no more buckets or has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    gc.freeze()  # imported modules are not garbage, and need not be scanned again and again
-    incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
+    incoming, outgoing = start_worker()
     setup = msgspec.json.decode(incoming.readline(), type=BucketSetup)
     storage = open_storage(setup.storage_url)
     with read_later_rows(setup.shards, Path(setup.later)) as later:
@@ -87,8 +74,7 @@ def main() -> None:
             bucket = msgspec.json.decode(line, type=Bucket)
             answer = _answer(storage, setup.full_dump, later, bucket)
             try:
-                outgoing.write(msgspec.json.encode(answer) + b"\n")
-                outgoing.flush()
+                send_message(outgoing, answer)
             except BrokenPipeError:
                 return
 
@@ -96,13 +82,8 @@ def main() -> None:
 def _answer(storage: Storage, full_dump: str, later: LaterRows, bucket: Bucket) -> Answer:
     try:
         return BucketWritten(write_bucket(storage, full_dump, later, bucket))
-    except tuple(ERRORS.values()) as error:
-        known = next(name for name, kind in ERRORS.items() if isinstance(error, kind))
-        return BucketFailed(known, str(error))
-    except OSError as error:
-        return BucketFailed(ParquetError.__name__, f"{bucket.name} cannot be written: {error}; is the disk full?")
-    except MemoryError:
-        return BucketFailed(ParquetError.__name__, "there is not enough memory for the export: give it more")
+    except WRITERS.caught as error:
+        return WRITERS.failure(error, bucket.name)
 
 
 if __name__ == "__main__":

@@ -5,31 +5,21 @@ A bucket has the projects of some successive shards of the full dump. Each proce
 
 import contextlib
 import os
-import signal
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO, Self, cast
 
 import msgspec
 
 from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_manifest import DumpManifest
 from pypi_assets.dumps.later_rows import LaterRows
-from pypi_assets.parquet.bucket_process import (
-    ERRORS,
-    Answer,
-    Bucket,
-    BucketFailed,
-    BucketSetup,
-    write_bucket,
-)
-from pypi_assets.parquet.export_manifest import ROWS_NAME, ParquetError
+from pypi_assets.dumps.worker_process import WorkerProcess, await_all, taken
+from pypi_assets.parquet.bucket_process import WRITERS, Answer, Bucket, BucketSetup, BucketWritten, write_bucket
+from pypi_assets.parquet.export_manifest import ROWS_NAME
 from pypi_assets.storage.store import Storage
 
 BUCKET_ROWS = 65_536
@@ -37,9 +27,8 @@ BUCKET_BYTES = 2 * 1024**2
 """The mean of the compressed bytes of the full dump's files in one bucket. They fill a row group of some 32 MiB."""
 LEAST_ROWS = 50_000
 """Fewer rows take less time than starting processes."""
-_PROGRAM = "pypi_assets.parquet.bucket_process"
 _PROCESS_BYTES = 320 * 1024**2
-_REPORT_EVERY_S = 1.0
+_ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 
 def bucket_count(rows: int, size: int, most: int) -> int:
@@ -96,14 +85,11 @@ def write_buckets(
     setup = BucketSetup(storage.url, full.directory, str(later_path), full.shards)
     files: list[DumpFile] = []
     with contextlib.ExitStack() as running, ThreadPoolExecutor(processes) as threads:
-        started = [running.enter_context(_Process(setup)) for _ in range(min(processes, len(buckets)))]
-        pending = {threads.submit(process.write, waiting, files) for process in started}
+        count = min(processes, len(buckets))
+        started = [running.enter_context(WorkerProcess(WRITERS, _ANSWERS)) for _ in range(count)]
+        written = [threads.submit(_write, process, setup, taken(waiting), files) for process in started]
         try:
-            while pending:
-                finished, pending = wait(pending, _REPORT_EVERY_S, FIRST_EXCEPTION)
-                for each in finished:
-                    each.result()
-                report(sum(file.rows for file in list(files)))
+            await_all(written, lambda: report(sum(file.rows for file in list(files))))
         except BaseException:
             running.close()  # ends the waits of the threads for answers
             raise
@@ -125,53 +111,11 @@ def _report_all(report: Callable[[int], object], before: int, rows: int) -> None
     report(before + rows)
 
 
-class _Process:
-    def __init__(self, setup: BucketSetup) -> None:
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
-                [sys.executable, "-P", "-m", _PROGRAM],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                process_group=0,
-            )
-        except OSError as error:
-            raise ParquetError(f"the processes for the export cannot be started: {error}") from error
-        self._outgoing = cast("BinaryIO", self._process.stdin)
-        self._incoming = cast("BinaryIO", self._process.stdout)
-        self._send(setup)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        with contextlib.suppress(OSError):  # data that the process never read
-            self._outgoing.close()
-        self._incoming.close()
-
-    def write(self, waiting: "deque[Bucket]", files: list[DumpFile]) -> None:
-        """Write buckets until none is `waiting`, and append their files to `files`. Other threads share both."""
-        with contextlib.suppress(IndexError):
-            while True:
-                files.append(self._written(waiting.popleft()))
-
-    def _written(self, bucket: Bucket) -> DumpFile:
-        self._send(bucket)
-        line = self._incoming.readline()
-        if not line:
-            status = self._process.wait()
-            names = {-number: f"signal {number.name}" for number in signal.Signals}
-            raise ParquetError(
-                f"a process that writes Parquet has died: {names.get(status, f'exit status {status}')}; export again,"
-                " with less memory if the machine is short of it"
-            )
-        answer: Answer = msgspec.json.decode(line, type=Answer)
-        if isinstance(answer, BucketFailed):
-            raise ERRORS[answer.error](answer.text)
-        return answer.file
-
-    def _send(self, message: BucketSetup | Bucket) -> None:
-        with contextlib.suppress(BrokenPipeError):  # _written reports why the process ended
-            self._outgoing.write(msgspec.json.encode(message) + b"\n")
-            self._outgoing.flush()
+def _write(
+    process: WorkerProcess[BucketWritten], setup: BucketSetup, buckets: Iterator[Bucket], files: list[DumpFile]
+) -> None:
+    """Let a process write buckets until there are none left, and append their files to `files`."""
+    process.send(setup)
+    for bucket in buckets:
+        process.send(bucket)
+        files.append(process.receive().file)

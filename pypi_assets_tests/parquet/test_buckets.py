@@ -1,6 +1,7 @@
 """Several processes write the same buckets as one, their errors are raised here, and none outlives the export."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.dumps import dump_manifest
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.restore import restore_index
+from pypi_assets.dumps.worker_process import WorkerProcess
 from pypi_assets.parquet import buckets
+from pypi_assets.parquet.bucket_process import WRITERS, BucketWritten
 from pypi_assets.parquet.buckets import bucket_count, process_count
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import ParquetError, committed_exports, file_path
@@ -46,12 +49,13 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let each export start two processes, and return the exit statuses of those that have ended."""
     ended: list[int] = []
 
-    class Watched(buckets._Process):
+    class Watched(WorkerProcess[BucketWritten]):
         def __exit__(self, *given: object) -> None:
             super().__exit__(*given)
-            ended.append(self._process.returncode)
+            assert self.status is not None
+            ended.append(self.status)
 
-    monkeypatch.setattr(buckets, "_Process", Watched)
+    monkeypatch.setattr(buckets, "WorkerProcess", Watched)
     monkeypatch.setattr(buckets, "process_count", lambda *_: 2)
     return ended
 
@@ -87,7 +91,7 @@ def test_corrupt_dump_ends_all_processes(catalog: Catalog, storage: Storage, two
 def test_dead_process_fails_the_export(
     catalog: Catalog, storage: Storage, two_processes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buckets, "_PROGRAM", "keyword")  # a module that does nothing and ends
+    monkeypatch.setattr(buckets, "WRITERS", replace(WRITERS, program="keyword"))  # which does nothing and ends
     with pytest.raises(ParquetError):
         export_parquet(catalog, storage)
     assert len(two_processes) == 2

@@ -7,26 +7,23 @@ build.
 
 import contextlib
 import os
-import signal
-import subprocess
-import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, TypeVar, cast
+from typing import Self, TypeVar
 
 import msgspec
 
 from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_manifest import DumpManifest
+from pypi_assets.dumps.worker_process import WorkerProcess, await_all, taken
 from pypi_assets.leveldbs.build.builder import Loaded, Tallies
 from pypi_assets.leveldbs.build.reduce_process import (
-    ERRORS,
+    REDUCERS,
     FromReducer,
     ReducedDataset,
-    ReduceFailed,
     ReducerSetup,
     Rows,
     Written,
@@ -40,9 +37,8 @@ from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.leveldbs.format.records import Records, hash_sum
 from pypi_assets.storage.store import Storage
 
-REDUCER_PROGRAM = "pypi_assets.leveldbs.build.reduce_process"
-_REPORT_EVERY_S = 1.0
-Expected = TypeVar("Expected", Rows, Written)
+_Expected = TypeVar("_Expected", Rows, Written)
+_MESSAGES: msgspec.json.Decoder[FromReducer] = msgspec.json.Decoder(FromReducer)
 
 
 class Reducers:
@@ -51,7 +47,7 @@ class Reducers:
     def __init__(self, count: int) -> None:
         self._exits = contextlib.ExitStack()
         with contextlib.ExitStack() as started:
-            self._reducers = [started.enter_context(_Reducer()) for _ in range(count)]
+            self._reducers = [started.enter_context(WorkerProcess(REDUCERS, _MESSAGES)) for _ in range(count)]
             self._exits = started.pop_all()
 
     def __enter__(self) -> Self:
@@ -79,92 +75,41 @@ class Reducers:
         waiting = deque(sorted(files, key=lambda file: -file.rows))
         done = [0] * len(self._reducers)
         with ThreadPoolExecutor(len(self._reducers)) as threads:
-            pending = {
-                threads.submit(reducer.reduce, setup_of(number), _taken(waiting), done, number)
+            reduced = [
+                threads.submit(_reduce, reducer, setup_of(number), taken(waiting), done, number)
                 for number, reducer in enumerate(self._reducers)
-            }
-            everything = tuple(pending)
+            ]
             try:
-                while pending:
-                    finished, pending = wait(pending, _REPORT_EVERY_S, FIRST_EXCEPTION)
-                    for each in finished:
-                        each.result()
-                    rows_done(sum(done))
+                return _by_dataset(await_all(reduced, lambda: rows_done(sum(done))))
             except BaseException:
                 self._exits.close()  # ends the waits of the threads for messages
                 raise
-        return _by_dataset(each.result() for each in everything)
 
 
-class _Reducer:
-    def __init__(self) -> None:
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
-                [sys.executable, "-P", "-m", REDUCER_PROGRAM],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                process_group=0,
-            )
-        except OSError as error:
-            raise LeveldbError(f"the processes for the build cannot be started: {error}") from error
-        self._outgoing = cast("BinaryIO", self._process.stdin)
-        self._incoming = cast("BinaryIO", self._process.stdout)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._process.kill()
-        self._process.wait()
-        with contextlib.suppress(OSError):  # data that the process never read
-            self._outgoing.close()
-        self._incoming.close()
-
-    @property
-    def process_id(self) -> int:
-        return self._process.pid
-
-    def reduce(self, setup: ReducerSetup, files: Iterator[DumpFile], done: list[int], number: int) -> dict[str, Runs]:
-        """Process files until there are none left, and count their rows in `done[number]`."""
-        self._send(setup)
-        for file in files:
-            self._send(file)
-            file_ends = False
-            while not file_ends:
-                rows = self._receive(Rows)
-                done[number] += rows.count
-                file_ends = rows.file_ends
-        with contextlib.suppress(BrokenPipeError):
-            self._outgoing.close()
-        return _runs(setup, self._receive(Written))
-
-    def _send(self, message: ReducerSetup | DumpFile) -> None:
-        with contextlib.suppress(BrokenPipeError):  # _receive reports why the process ended
-            self._outgoing.write(msgspec.json.encode(message) + b"\n")
-            self._outgoing.flush()
-
-    def _receive(self, expected: type[Expected]) -> Expected:
-        line = self._incoming.readline()
-        if not line:
-            status = self._process.wait()
-            names = {-number: f"signal {number.name}" for number in signal.Signals}
-            raise LeveldbError(
-                f"a process that reads dumps has died: {names.get(status, f'exit status {status}')}; build again,"
-                " with less memory if the machine is short of it"
-            )
-        message = msgspec.json.decode(line, type=FromReducer)
-        if isinstance(message, ReduceFailed):
-            raise ERRORS[message.error](message.text)
-        if not isinstance(message, expected):
-            raise TypeError(f"{message!r:.100} instead of {expected.__name__}")
-        return message
+def _reduce(
+    reducer: WorkerProcess[Rows | Written],
+    setup: ReducerSetup,
+    files: Iterator[DumpFile],
+    done: list[int],
+    number: int,
+) -> dict[str, Runs]:
+    """Let a process reduce files until there are none left, and count their rows in `done[number]`."""
+    reducer.send(setup)
+    for file in files:
+        reducer.send(file)
+        file_ends = False
+        while not file_ends:
+            rows = _expected(Rows, reducer.receive())
+            done[number] += rows.count
+            file_ends = rows.file_ends
+    reducer.end_input()
+    return _runs(setup, _expected(Written, reducer.receive()))
 
 
-def _taken(waiting: "deque[DumpFile]") -> Iterator[DumpFile]:
-    """Yield and remove items; several threads can share the deque."""
-    with contextlib.suppress(IndexError):
-        while True:
-            yield waiting.popleft()
+def _expected(kind: type[_Expected], message: Rows | Written) -> _Expected:
+    if not isinstance(message, kind):
+        raise TypeError(f"{message!r:.100} instead of {kind.__name__}")
+    return message
 
 
 def _runs(setup: ReducerSetup, written: Written) -> dict[str, Runs]:

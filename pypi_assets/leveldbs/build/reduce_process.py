@@ -4,21 +4,17 @@
 one at a time. When there are no more files, it reports what it has written. It decodes each row once, for all datasets.
 """
 
-import gc
-import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from pypi_assets.catalog.publications.dump_columns import DumpFile
-from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path
 from pypi_assets.dumps.later_rows import LaterRows, read_later_rows
+from pypi_assets.dumps.worker_process import WorkerFailed, WorkerKind, send_message, start_worker
 from pypi_assets.leveldbs.build.builder import by_project
 from pypi_assets.leveldbs.build.row_decoder import columns_of, decoded_rows
 from pypi_assets.leveldbs.build.sorted_runs import RunWriters
@@ -26,11 +22,10 @@ from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.leveldbs.format.records import Records
-from pypi_assets.storage.store import Storage, StorageError, open_storage
+from pypi_assets.storage.store import Storage, open_storage
 
 _REPORT_ROWS = 10_000
-ERRORS: dict[str, type[Exception]] = {known.__name__: known for known in (DumpDamagedError, StorageError, LeveldbError)}
-"""Errors that the parent process raises again, by name."""
+REDUCERS = WorkerKind("pypi_assets.leveldbs.build.reduce_process", "reads dumps", "build", LeveldbError)
 
 
 class ReducedDataset(msgspec.Struct, frozen=True):
@@ -76,14 +71,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
     runs: list[WrittenRuns]
 
 
-class ReduceFailed(msgspec.Struct, frozen=True, tag=True):
-    """Last message from the reducer after a failure: the error."""
-
-    error: str
-    text: str
-
-
-FromReducer = Rows | Written | ReduceFailed
+FromReducer = Rows | Written | WorkerFailed
 
 
 def new_records(
@@ -111,7 +99,7 @@ def reduce_files(
 ) -> Written:
     """Write the runs of all datasets of the setup from these files. `reported` gets the progress.
 
-    Raises the errors in `ERRORS`, and OSError if the runs cannot be written.
+    Raises the errors of `REDUCERS`, and OSError if the runs cannot be written.
     """
     datasets = [require_dataset(one.name) for one in setup.datasets]
     targets = [(Path(one.path), [bound.encode() for bound in one.bounds]) for one in setup.datasets]
@@ -134,29 +122,17 @@ def reduce_files(
 
 def main() -> None:
     """Serve the parent process until it has no more files or has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    gc.freeze()  # imported modules are not garbage, and need not be scanned again and again
-    incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
+    incoming, outgoing = start_worker()
     setup = msgspec.json.decode(incoming.readline(), type=ReducerSetup)
     try:
         files = (msgspec.json.decode(line, type=DumpFile) for line in incoming)
         storage = open_storage(setup.storage_url, read_only=True)
-        last: FromReducer = reduce_files(setup, storage, files, partial(_send, outgoing))
+        last: FromReducer = reduce_files(setup, storage, files, partial(send_message, outgoing))
     except BrokenPipeError:
         return
-    except tuple(ERRORS.values()) as error:
-        known = next(name for name, kind in ERRORS.items() if isinstance(error, kind))
-        last = ReduceFailed(known, str(error))
-    except OSError as error:
-        last = ReduceFailed(LeveldbError.__name__, f"the runs cannot be written: {error}; is the disk full?")
-    except MemoryError:
-        last = ReduceFailed(LeveldbError.__name__, "there is not enough memory for the build: give it more")
-    _send(outgoing, last)
-
-
-def _send(outgoing: BinaryIO, message: FromReducer) -> None:
-    outgoing.write(msgspec.json.encode(message) + b"\n")
-    outgoing.flush()
+    except REDUCERS.caught as error:
+        last = REDUCERS.failure(error, "the runs")
+    send_message(outgoing, last)
 
 
 if __name__ == "__main__":

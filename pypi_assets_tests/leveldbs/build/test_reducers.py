@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import DumpDamagedError, Row, as_dumped
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path
-from pypi_assets.leveldbs.build.loading import REDUCER_PROGRAM, Reducers
+from pypi_assets.dumps.worker_process import WorkerFailed
+from pypi_assets.leveldbs.build.loading import Reducers
 from pypi_assets.leveldbs.build.reduce_process import (
+    REDUCERS,
     FromReducer,
     ReducedDataset,
-    ReduceFailed,
     ReducerSetup,
     Rows,
     Written,
@@ -75,14 +76,14 @@ HASHES = DATASETS["hashes"]
 
 
 def test_process_does_not_import_the_database() -> None:
-    program = f"import sys, {REDUCER_PROGRAM}; sys.exit(any(name in sys.modules for name in {SLOW_TO_IMPORT}))"
+    program = f"import sys, {REDUCERS.program}; sys.exit(any(name in sys.modules for name in {SLOW_TO_IMPORT}))"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def reduce_by_process(setup: ReducerSetup, *files: DumpFile) -> list[FromReducer]:
     """Send `files` to a process and return its messages."""
     sent = b"".join(msgspec.json.encode(message) + b"\n" for message in (setup, *files))
-    command = [sys.executable, "-m", REDUCER_PROGRAM]
+    command = [sys.executable, "-m", REDUCERS.program]
     process = subprocess.run(command, input=sent, stdout=subprocess.PIPE, check=True)
     return [msgspec.json.decode(line, type=FromReducer) for line in process.stdout.splitlines()]
 
@@ -118,15 +119,15 @@ def test_last_message_of_a_process_is_its_error(storage: Storage, dump: DumpMani
     storage.delete(file_path(dump.directory, dump.files[0].name))
     path = setup.datasets[0].path
     *_, failed = reduce_by_process(setup, dump.files[0])
-    assert isinstance(failed, ReduceFailed)
+    assert isinstance(failed, WorkerFailed)
     assert (failed.error, dump.files[0].name in failed.text) == ("DumpDamagedError", True)
     [failed] = reduce_by_process(
         msgspec.structs.replace(setup, datasets=[ReducedDataset("other", f"{path}.other", [])])
     )
-    assert isinstance(failed, ReduceFailed)
+    assert isinstance(failed, WorkerFailed)
     assert (failed.error, "other" in failed.text) == ("LeveldbError", True)
     [failed] = reduce_by_process(setup)  # the file of its runs exists already
-    assert isinstance(failed, ReduceFailed)
+    assert isinstance(failed, WorkerFailed)
     assert (failed.error, path in failed.text) == ("LeveldbError", True)
 
 
