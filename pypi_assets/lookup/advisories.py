@@ -21,7 +21,7 @@ from packaging.version import Version
 
 from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.errors import ExpectedError
-from pypi_assets.leveldbs.format.version_order import canonical_version
+from pypi_assets.version_order import canonical_version
 
 RECORD_BYTES, TOTAL_BYTES, DIRECTORY_BYTES = 16 * 1024**2, 4 * 1024**3, 16 * 1024**2
 MOST_RECORDS, MOST_VERSIONS, MOST_FOLDERS = 300_000, 5_000_000, 10_000

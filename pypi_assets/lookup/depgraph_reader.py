@@ -17,7 +17,6 @@ from pypi_assets.leveldbs.datasets.depgraph.edges import Edges
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import Row, as_part, key, records_of, scan, scan_after
-from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 from pypi_assets.lookup.answers import Answer, LookupNameError, Stream
 from pypi_assets.lookup.dependent_results import Dependent, TransitiveDependent
 from pypi_assets.lookup.edge_walks import (
@@ -32,6 +31,7 @@ from pypi_assets.lookup.edge_walks import (
 from pypi_assets.lookup.newest_requirements import NewestRelease, breadth_first, by_version, newest_dependents
 from pypi_assets.lookup.reader import DatasetReader, OpenVersion, require_text
 from pypi_assets.lookup.requirement_filters import Which, kept_by_version
+from pypi_assets.version_order import canonical_version, newest_release, version_key
 
 _FEW = 50
 """The number of dependents that one read returns."""

@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.leveldbs.datasets.modules.overview import Overview
-from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.owner_ranking import (
     Found,
     OwnerCandidate,
@@ -25,6 +24,7 @@ from pypi_assets.lookup.owner_ranking import (
 )
 from pypi_assets.lookup.providers import Provider
 from pypi_assets.lookup.reader import require_text
+from pypi_assets.version_order import canonical_version
 
 LONGEST_MODULE = 500
 MOST_PARTS = 32

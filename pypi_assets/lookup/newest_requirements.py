@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_version
 from packaging.version import Version
 
 from pypi_assets.distributions.installability import installable_or_all
-from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, newest_version
+from pypi_assets.version_order import canonical_version, newest_release, newest_version
 
 if TYPE_CHECKING:
     from pypi_assets.leveldbs.datasets.depgraph.edges import Edges

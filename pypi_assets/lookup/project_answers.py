@@ -11,9 +11,9 @@ from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.urls import split_fetchable
 from pypi_assets.leveldbs.datasets.commands.entry_points import command_names
-from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
 from pypi_assets.lookup.providers import NamesReader
 from pypi_assets.sanitize import inert_line
+from pypi_assets.version_order import canonical_version, newest_release, version_key
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.database import Catalog

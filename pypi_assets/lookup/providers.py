@@ -12,8 +12,8 @@ from pypi_assets.leveldbs.datasets import provided_names
 from pypi_assets.leveldbs.datasets.provided_names import FileNames
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import first_records, records_of, scan, scan_after
-from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets.lookup.reader import DatasetReader, OpenVersion, require_text
+from pypi_assets.version_order import version_key
 
 _REMEMBERED_ANSWERS = 256  # consecutive names mostly share one answer
 

@@ -22,9 +22,9 @@ from packaging.version import Version
 from pypi_assets.distributions.installability import is_installable
 from pypi_assets.distributions.requirement_names import parse_requirement
 from pypi_assets.leveldbs.datasets.depgraph.edge_file import RequirementLists
-from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.answers import LookupNameError
 from pypi_assets.short_texts import cached_if_short
+from pypi_assets.version_order import canonical_version
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 Files = Callable[[str], Iterable[Mapping[str, Any]]]

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.installability import installable_or_all
 from pypi_assets.distributions.requirement_names import CONDITIONS, parse_requirement
-from pypi_assets.leveldbs.format.version_order import canonical_version, newest_version
+from pypi_assets.version_order import canonical_version, newest_version
 
 if TYPE_CHECKING:
     from pypi_assets.lookup.answers import Answer, Stream

@@ -10,9 +10,9 @@ from packaging.utils import canonicalize_name
 from pypi_assets.leveldbs.datasets.simple import page_records as simple
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.records import key, records_of
-from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
 from pypi_assets.lookup.answers import Answer, Stream
 from pypi_assets.lookup.reader import DatasetReader, require_text
+from pypi_assets.version_order import VersionKey, version_key
 
 if TYPE_CHECKING:
     from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage

@@ -12,10 +12,10 @@ from packaging.utils import canonicalize_name
 
 from pypi_assets.distributions.installability import accepted_or_all, installable_or_all
 from pypi_assets.leveldbs.datasets.modules.overview import Overview, marks_of, overview_of
-from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release
 from pypi_assets.lookup.answers import Answer, Result
 from pypi_assets.lookup.catalog_hints import past_module_hints, past_project_hints
 from pypi_assets.questions.snapshot import After, DependentsFilter, Found, Snapshot
+from pypi_assets.version_order import canonical_version, newest_release
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -8,11 +8,11 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pypi_assets.leveldbs.format.version_order import newest_release
 from pypi_assets.locks.environments import Environment
 from pypi_assets.locks.pins import Lock, LockedFile, Pin, Remark, RemarkKind, selected_pins
 from pypi_assets.lookup.pinned_files import PinnedFile
 from pypi_assets.questions.snapshot import Found, Snapshot
+from pypi_assets.version_order import newest_release
 
 _PYTHON = "<python>"
 """pip's internal requirement on Python, which every distribution with Requires-Python has. It influences the order."""

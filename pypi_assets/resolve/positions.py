@@ -14,7 +14,7 @@ from packaging.specifiers import Specifier, SpecifierSet
 from packaging.version import Version
 
 from pypi_assets.distributions.requirements import parsed_version
-from pypi_assets.leveldbs.format.version_order import VersionKey, version_key
+from pypi_assets.version_order import VersionKey, version_key
 
 _ANY_SERIES = ".*"
 _KEY = itemgetter(0)

@@ -17,7 +17,6 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.reports.simple_page import SimpleFile
 from pypi_assets.distributions.record import DistributionKind
-from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release
 from pypi_assets.lookup.depgraph_reader import DepgraphReader
 from pypi_assets.lookup.project_answers import release_rows_at
 from pypi_assets.service.operations import Call, Operation
@@ -28,6 +27,7 @@ from pypi_assets.service.responses import WholeAnswer, redirect, to_json
 from pypi_assets.service.service import Service
 from pypi_assets.service.simple import ServedPage, shown_page
 from pypi_assets.service.simple_pages import upload_time
+from pypi_assets.version_order import canonical_version, newest_release
 
 _SECONDS = len("2026-03-03T12:00:00")
 

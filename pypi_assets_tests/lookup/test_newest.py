@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion, Version
 
-from pypi_assets.leveldbs.format.version_order import newest_version
 from pypi_assets.lookup.newest_requirements import newest_dependents, newest_distributions, newest_providers
 from pypi_assets.lookup.release_comparison import compare_releases, form_of, is_same
+from pypi_assets.version_order import newest_version
 
 _VERSIONS = st.sampled_from(
     ["1.0", "1.0.0", "1", "2.0rc1", "2.0", "2.0.post1", "10.0", "1!0.1", "3.0.dev1", "2.0+local", "unknown", "0-beta-x"]

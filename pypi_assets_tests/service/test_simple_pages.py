@@ -7,9 +7,9 @@ import pytest
 from pypi_simple import ProjectPage
 
 from pypi_assets.catalog.reports.simple_page import SimpleFile, SimplePage
-from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets.lookup.simple_reader import in_page_order
 from pypi_assets.service.simple_pages import HTML, V1_HTML, V1_JSON, negotiate, render_page, upload_time
+from pypi_assets.version_order import version_key
 
 BASE = "https://host.example.org/prefix/simple/demo/"
 SHA256 = "ab" * 32

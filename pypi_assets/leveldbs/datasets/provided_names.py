@@ -27,7 +27,7 @@ from pypi_assets.leveldbs.datasets.dataset import Change
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import SEPARATOR, Records, Row, as_part, key, prefix, records_of
-from pypi_assets.leveldbs.format.version_order import version_key
+from pypi_assets.version_order import version_key
 
 COLUMNS = ("project", "version", "filename", "tombstone", "live_since")
 """The dump columns that every such dataset reads, in addition to its list columns."""

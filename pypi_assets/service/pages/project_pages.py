@@ -8,7 +8,6 @@ from msgspec import Meta
 from pypi_assets.catalog.observed.projects import CORRECTED
 from pypi_assets.catalog.reports.project_history import VISIT
 from pypi_assets.index.actions import Action
-from pypi_assets.leveldbs.format.version_order import canonical_version
 from pypi_assets.lookup.release_comparison import compare_releases, is_same
 from pypi_assets.lookup.requirement_tree import Tree, requirement_tree
 from pypi_assets.service.pages.page import Content, View, page, page_operations, shell_requirement
@@ -16,6 +15,7 @@ from pypi_assets.service.pages.timeline import moments, timelines
 from pypi_assets.service.parameters import CursorText, OperationParameters, ProjectName, VersionText
 from pypi_assets.service.problems import ProblemError, not_found
 from pypi_assets.service.questions import operation
+from pypi_assets.version_order import canonical_version
 
 _FEW = 10
 _A_PAGE = 100

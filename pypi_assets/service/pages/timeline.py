@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from pypi_assets.index.actions import Action
-from pypi_assets.leveldbs.format.version_order import version_key
 from pypi_assets.service.pages.rendering import counted, unix_seconds
+from pypi_assets.version_order import version_key
 
 WIDTH, NARROW, LEFT, RIGHT = 760, 330, 66, 24
 TOP, LANE, AXIS = 42, 34, 30

@@ -14,7 +14,7 @@ from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.open_leveldb import open_leveldb
 from pypi_assets.leveldbs.format.records import ContentHash, as_part, key
-from pypi_assets.leveldbs.format.version_order import version_key
+from pypi_assets.version_order import version_key
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, Records, build, content, decoded, rows_of

@@ -14,7 +14,7 @@ from pypi_assets.distributions.requirement_names import CONDITIONS, required_pro
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import Records, key, prefix
-from pypi_assets.leveldbs.format.version_order import version_key
+from pypi_assets.version_order import version_key
 
 
 class File(NamedTuple):

@@ -42,7 +42,7 @@ from pypi_assets.leveldbs.datasets.depgraph.dependents import (
 from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError
 from pypi_assets.leveldbs.format.records import SEPARATOR, Records, Row, as_part, key, prefix, records_of
-from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release, version_key
+from pypi_assets.version_order import canonical_version, newest_release, version_key
 
 FORMAT = 7
 COLUMNS = (

@@ -11,7 +11,7 @@ import msgspec
 from pypi_assets.distributions.installability import is_installable
 from pypi_assets.leveldbs.datasets.provided_names import STUB, FileEntry
 from pypi_assets.leveldbs.format.records import Row
-from pypi_assets.leveldbs.format.version_order import canonical_version, newest_release
+from pypi_assets.version_order import canonical_version, newest_release
 
 _QUARANTINED = "quarantined"
 

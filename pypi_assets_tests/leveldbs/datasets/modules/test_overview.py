@@ -14,7 +14,7 @@ from pypi_assets.leveldbs.datasets.modules.overview import (
     module_names,
     overview_of,
 )
-from pypi_assets.leveldbs.format.version_order import newest_release
+from pypi_assets.version_order import newest_release
 from pypi_assets_tests.dump_rows import dump_row, histories, tombstone_of
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.leveldbs.built_records import FILES, build, content, decoded, rows_of

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from pypi_assets.leveldbs.format.version_order import newest_release, newest_version, version_key
+from pypi_assets.version_order import newest_release, newest_version, version_key
 
 
 @pytest.mark.parametrize(
