@@ -126,8 +126,11 @@ def intervals_of_files(
     connection: Connection, table: Table, distribution_ids: Sequence[int]
 ) -> dict[int, tuple[Interval, ...]]:
     """Return the stored intervals of these files, in order, by distribution id."""
-    if not distribution_ids:
-        return {}
+    return _by_file(interval_rows(connection, table, distribution_ids)) if distribution_ids else {}
+
+
+def interval_rows(connection: Connection, table: Table, distribution_ids: Sequence[int]) -> Sequence[Any]:
+    """Return (distribution id, start, end) of the stored intervals of these files, in order."""
     sent = sent_values(connection, distributions.c.id, distribution_ids)
     query = (
         select(table.c.distribution_id, table.c.start, table.c.end)
@@ -135,7 +138,7 @@ def intervals_of_files(
         .join(table, table.c.distribution_id == sent.c.value)
         .order_by(table.c.distribution_id, table.c.start)
     )
-    return _by_file(bare_rows(connection, query))
+    return bare_rows(connection, query)
 
 
 def shown_at(connection: Connection, project_id: int, serial: int) -> dict[str, bool]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Table, and_, exists, select
 
 from pypi_assets.catalog.database import bare_rows, sent_values
+from pypi_assets.catalog.derived.stored_files import interval_rows
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_rows import Contents, DumpedFile, dumped_files
 from pypi_assets.catalog.reads.past_generations import has_past_generations, replaced_files
@@ -165,15 +166,8 @@ def logged_batches(connection: Connection, serials: SerialRange) -> Iterator[Log
 
 def spans_of(connection: Connection, table: Table, distribution_ids: Sequence[int]) -> dict[int, list[Span]]:
     """Return the stored intervals of these distributions, in order, by id. Distributions without any are omitted."""
-    sent = sent_values(connection, distributions.c.id, distribution_ids)
-    query = (
-        select(table.c.distribution_id, table.c.start, table.c.end)
-        .select_from(sent)
-        .join(table, table.c.distribution_id == sent.c.value)
-        .order_by(table.c.distribution_id, table.c.start)
-    )
     found: dict[int, list[Span]] = {}
-    for distribution_id, start, end in bare_rows(connection, query):
+    for distribution_id, start, end in interval_rows(connection, table, distribution_ids):
         if distribution_id in found:
             found[distribution_id].append((start, end))
         else:
