@@ -14,6 +14,7 @@ import dagster as dg
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reports.failures import RecordedFailure
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
+from pypi_assets.parquet.export_manifest import ParquetColumn
 from pypi_assets.progress import Progress
 from pypi_assets.sanitize import inert_markdown_cell
 from pypi_assets.upkeep.live_totals import live_totals
@@ -21,6 +22,20 @@ from pypi_assets.upkeep.live_totals import live_totals
 PROGRESS_EVERY_S = 30.0
 _DATA_VERSION = "dagster/data_version"
 """The tag of a materialization that Dagster compares to find out whether downstream assets are out of date."""
+
+
+def arrow_schema(columns: Mapping[str, ParquetColumn]) -> dict[str, dg.TableSchema]:
+    """Return the metadata of an asset by which Dagster shows its columns."""
+    shown = [
+        dg.TableColumn(
+            name,
+            type=column.type,
+            description=column.meaning,
+            constraints=dg.TableColumnConstraints(nullable=column.nullable),
+        )
+        for name, column in columns.items()
+    ]
+    return {"dagster/column_schema": dg.TableSchema(columns=shown)}
 
 
 class Marks:

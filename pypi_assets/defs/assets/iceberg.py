@@ -8,26 +8,15 @@ from pypi_assets.catalog.publications.dump_columns import COLUMNS_VERSION
 from pypi_assets.components import table_options_from
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import asset
-from pypi_assets.defs.reporting import count_log
+from pypi_assets.defs.reporting import arrow_schema, count_log
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.iceberg.newest_tables import FORMAT, NEWEST_PATH
 from pypi_assets.iceberg.table_catalog import require_iceberg
 from pypi_assets.iceberg.table_columns import TABLES
 
-_COLUMNS = {
-    "dagster/column_schema": dg.TableSchema(
-        columns=[
-            dg.TableColumn(
-                f"{table}.{name}",
-                type=column.type,
-                description=column.meaning,
-                constraints=dg.TableColumnConstraints(nullable=column.nullable),
-            )
-            for table, columns in TABLES.items()
-            for name, column in columns.items()
-        ]
-    )
-}
+_COLUMNS = arrow_schema(
+    {f"{table}.{name}": column for table, columns in TABLES.items() for name, column in columns.items()}
+)
 
 
 @asset(

@@ -7,31 +7,17 @@ import dagster as dg
 from pypi_assets.catalog.publications.dump_columns import COLUMNS_VERSION
 from pypi_assets.defs.expected_errors import expected_errors_as_failures
 from pypi_assets.defs.factories import asset
-from pypi_assets.defs.reporting import count_log
+from pypi_assets.defs.reporting import arrow_schema, count_log
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.parquet.export import export_parquet
 from pypi_assets.parquet.export_manifest import FORMAT, PARQUET_COLUMNS, manifest_path
 from pypi_assets.parquet.latest import LATEST
 
-_COLUMNS = {
-    "dagster/column_schema": dg.TableSchema(
-        columns=[
-            dg.TableColumn(
-                name,
-                type=column.type,
-                description=column.meaning,
-                constraints=dg.TableColumnConstraints(nullable=column.nullable),
-            )
-            for name, column in PARQUET_COLUMNS.items()
-        ]
-    )
-}
-
 
 @asset(
     deps=["full_dump", "incremental_dump", "late_dump", "compacted_dump"],
     kinds={"parquet"},
-    metadata=_COLUMNS,
+    metadata=arrow_schema(PARQUET_COLUMNS),
     code_version=f"{FORMAT}.{COLUMNS_VERSION}",
 )
 def parquet_export(
