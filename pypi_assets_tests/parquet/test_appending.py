@@ -1,7 +1,6 @@
 """Exports that append changes have the rows of exports from scratch, and keep what earlier exports need."""
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,13 +108,6 @@ def test_appended_exports_equal_exports_from_scratch(
     assert rows_of(storage, scratch) == rows_of(storage, made[-1][0])
     small.catalog.close()
     shutil.rmtree(folder)
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    small = small_catalog(tmp_path)
-    yield small.catalog
-    small.catalog.close()
 
 
 @pytest.fixture

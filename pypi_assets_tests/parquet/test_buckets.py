@@ -1,6 +1,5 @@
 """Several processes write the same buckets as one, their errors are raised here, and none outlives the export."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,16 +19,8 @@ from pypi_assets.parquet.export_manifest import ParquetError, committed_exports,
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.dump_rows import dump_row, tombstone_of, write_dump
 from pypi_assets_tests.naming import naming
-from pypi_assets_tests.small_catalog import small_catalog
 
 MIB = 1024**2
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    small = small_catalog(tmp_path)
-    yield small.catalog
-    small.catalog.close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The views of `parquet/pypi.duckdb` have the rows of the newest export, and readers keep what they opened."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -27,7 +26,6 @@ from pypi_assets_tests.examples import examples
 from pypi_assets_tests.naming import naming
 from pypi_assets_tests.parquet.exports import rows_of
 from pypi_assets_tests.s3_server import BUCKET, s3_server
-from pypi_assets_tests.small_catalog import small_catalog
 
 REQUIREMENTS = (
     "plain",
@@ -40,13 +38,6 @@ REQUIREMENTS = (
     "exact===1.0+local",
     "wild==1.*; os_name=='nt'",
 )
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    small = small_catalog(tmp_path)
-    yield small.catalog
-    small.catalog.close()
 
 
 @pytest.fixture
