@@ -1,17 +1,28 @@
 """Make rows of dumps, and dumps of such rows, for tests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from operator import itemgetter
 
 from hypothesis import strategies as st
+from sqlalchemy import Connection
 
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, DumpKind
+from pypi_assets.catalog.publications.dump_rows import Contents, dumped_files
 from pypi_assets.dumps.dump_format import Row, write_rows
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path, shard_of, write_manifest
 from pypi_assets.dumps.dump_writer import put_file
 from pypi_assets.storage.store import Storage
+
+
+def content_rows(connection: Connection, ids: Collection[int], serial: int | None) -> dict[int, dict[str, object]]:
+    """Return the contents read from these distributions, by id: the columns CONTENT of a dump's row.
+
+    If a file was replaced after `serial` (None: now), the result has its content at `serial`. Unread files are skipped.
+    `requires_python` is the value from the metadata.
+    """
+    return Contents(connection, serial).read_from(dumped_files(connection, sorted(ids)).values())
 
 
 def dump_row(normalized: str, version: str, filename: str, **columns: object) -> Row:

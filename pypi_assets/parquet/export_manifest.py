@@ -15,7 +15,6 @@ from pypi_assets.dumps.dump_manifest import (
     MANIFEST_NAME,
     ManifestOfFiles,
     decode_files,
-    directories_with_manifest,
 )
 from pypi_assets.dumps.held_dumps import HeldDumps
 from pypi_assets.errors import ExpectedError
@@ -183,11 +182,6 @@ def read_export(storage: Storage, directory: str) -> Export:
     if export.directory != directory:
         raise ParquetError(f"{storage.uri(path)} is not the manifest of {directory}")
     return export
-
-
-def committed_exports(storage: Storage) -> list[str]:
-    """Return the directories of all exports with a manifest, the newest last."""
-    return in_order(directories_with_manifest(storage, EXPORTS))
 
 
 def in_order(directories: Iterable[str]) -> list[str]:

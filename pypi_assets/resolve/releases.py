@@ -1,6 +1,6 @@
 """The source of files for a resolution: the newest published versions, or the catalog at a serial."""
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -108,19 +108,6 @@ class ReleaseIndex:
     def _forget(self) -> None:
         while self._count > _REMEMBERED_RELEASES and len(self._projects) > 1:
             self._count -= self._projects.popitem(last=False)[1].size
-
-
-class ReadReleases:
-    """The releases of files that were read before."""
-
-    def __init__(self, files: Iterable[Row]) -> None:
-        self._files: defaultdict[str, list[Row]] = defaultdict(list)
-        for file in files:
-            self._files[file["version"]].append(file)
-        self.names = list(self._files)
-
-    def files(self, name: str) -> Iterable[Row]:
-        return self._files[name]
 
 
 def past_index(catalog: "Catalog", serial: int) -> ReleaseIndex:

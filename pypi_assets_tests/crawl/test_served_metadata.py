@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_rows import content_rows
 from pypi_assets.catalog.tables import distributions
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.distributions.record import AMBIGUOUS, EXTRACTOR_VERSION
@@ -28,6 +27,7 @@ from pypi_assets.resolve.questions import ResolutionQuestion, Semantics, parse_w
 from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets.resolve.solver_data import UnknownRequirementsError
+from pypi_assets_tests.dump_rows import content_rows
 from pypi_assets_tests.file_faults import is_sidecar
 from pypi_assets_tests.installers import resolve_by_pip, resolve_by_uv
 from pypi_assets_tests.resolve.made_index import LINUX

@@ -8,11 +8,16 @@ import pyarrow.parquet
 
 from pypi_assets.catalog.publications.dump_columns import DumpFile
 from pypi_assets.dumps.dump_format import Row
-from pypi_assets.dumps.dump_manifest import read_manifest, shard_of
-from pypi_assets.parquet import parquet_writer
-from pypi_assets.parquet.export_manifest import KEY_COLUMNS, PARQUET_COLUMNS, Export, file_path
+from pypi_assets.dumps.dump_manifest import directories_with_manifest, read_manifest, shard_of
+from pypi_assets.parquet import export_manifest, parquet_writer
+from pypi_assets.parquet.export_manifest import EXPORTS, KEY_COLUMNS, PARQUET_COLUMNS, Export, file_path
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.dump_rows import in_order
+
+
+def committed_exports(storage: Storage) -> list[str]:
+    """Return the directories of all exports with a manifest, the newest last."""
+    return export_manifest.in_order(directories_with_manifest(storage, EXPORTS))
 
 
 def rows_of(storage: Storage, export: Export) -> list[Row]:

@@ -21,7 +21,6 @@ from pypi_assets.parquet.export_manifest import (
     Export,
     ParquetError,
     clean_exports,
-    committed_exports,
     file_path,
     manifest_path,
     newest_export,
@@ -35,7 +34,7 @@ from pypi_assets_tests.dump_rows import dump_row, histories, in_order, tombstone
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.kills import forget_leases, run_and_kill
 from pypi_assets_tests.naming import naming
-from pypi_assets_tests.parquet.exports import exported, rows_of
+from pypi_assets_tests.parquet.exports import committed_exports, exported, rows_of
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

@@ -15,10 +15,11 @@ from pypi_assets.parquet import buckets
 from pypi_assets.parquet.bucket_process import WRITERS, BucketWritten
 from pypi_assets.parquet.buckets import bucket_count, process_count
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import ParquetError, committed_exports, file_path
+from pypi_assets.parquet.export_manifest import ParquetError, file_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.dump_rows import dump_row, tombstone_of, write_dump
 from pypi_assets_tests.naming import naming
+from pypi_assets_tests.parquet.exports import committed_exports
 
 MIB = 1024**2
 

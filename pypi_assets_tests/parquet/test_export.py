@@ -25,7 +25,6 @@ from pypi_assets.parquet.export_manifest import (
     PARQUET_COLUMNS,
     Export,
     ParquetError,
-    committed_exports,
     export_path,
     file_path,
     manifest_path,
@@ -41,7 +40,7 @@ from pypi_assets_tests.examples import examples
 from pypi_assets_tests.fewer_columns import FEWER_COLUMNS, cut_dumps
 from pypi_assets_tests.kills import forget_leases, run_and_kill
 from pypi_assets_tests.naming import naming
-from pypi_assets_tests.parquet.exports import exported, rows_of
+from pypi_assets_tests.parquet.exports import committed_exports, exported, rows_of
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

@@ -20,7 +20,6 @@ from pypi_assets.parquet.export_manifest import (
     CHANGES_NAME,
     PARQUET_COLUMNS,
     ROWS_NAME,
-    committed_exports,
     export_path,
     file_path,
     manifest_path,
@@ -29,6 +28,7 @@ from pypi_assets.parquet.export_manifest import (
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.demo_catalog import add_range
 from pypi_assets_tests.dump_rows import dump_row
+from pypi_assets_tests.parquet.exports import committed_exports
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")

@@ -11,9 +11,10 @@ from pypi_assets.catalog.coordination.leases import LeaseTakenError, deletion_de
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.parquet.export import export_parquet
-from pypi_assets.parquet.export_manifest import EXPORTS, clean_exports, committed_exports, file_path
+from pypi_assets.parquet.export_manifest import EXPORTS, clean_exports, file_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.storage.sweeping import DeletionReason
+from pypi_assets_tests.parquet.exports import committed_exports
 from pypi_assets_tests.small_catalog import small_catalog
 
 HOUR_S = 3600.0

@@ -1,18 +1,32 @@
 """Indexes of a few projects, written down by tests."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pypi_assets.locks.environments import Environment, named_environment
 from pypi_assets.lookup.depgraph_reader import distributions_of
-from pypi_assets.resolve.candidates import Releases
+from pypi_assets.resolve.candidates import Releases, Row
 from pypi_assets.resolve.questions import ResolutionQuestion, parse_wanted
-from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex
+from pypi_assets.resolve.releases import ReleaseIndex
 from pypi_assets_tests.dump_rows import dump_row
 
 LINUX = named_environment("3.12", "linux")
 Release = Sequence[str] | None | Mapping[str, Any]
 """The requirements of a release (None if unknown), or columns of its row. `wheel` and `sdist` name its files."""
+
+
+class ReadReleases:
+    """The releases of files that were read before."""
+
+    def __init__(self, files: Iterable[Row]) -> None:
+        self._files: defaultdict[str, list[Row]] = defaultdict(list)
+        for file in files:
+            self._files[file["version"]].append(file)
+        self.names = list(self._files)
+
+    def files(self, name: str) -> Iterable[Row]:
+        return self._files[name]
 
 
 class MadeIndex(ReleaseIndex):

@@ -18,12 +18,12 @@ from pypi_assets.locks.environments import named_environment
 from pypi_assets.lookup.depgraph_reader import distributions_of
 from pypi_assets.resolve.candidates import Releases
 from pypi_assets.resolve.questions import Control, ResolutionQuestion, Semantics, Unknown, parse_wanted
-from pypi_assets.resolve.releases import ReadReleases, ReleaseIndex, past_index
+from pypi_assets.resolve.releases import ReleaseIndex, past_index
 from pypi_assets.resolve.resolving import UnsolvableError, resolve
 from pypi_assets.resolve.solver_data import UnknownRequirementsError
 from pypi_assets_tests.dump_rows import dump_row
 from pypi_assets_tests.examples import examples
-from pypi_assets_tests.resolve.made_index import question
+from pypi_assets_tests.resolve.made_index import ReadReleases, question
 from pypi_assets_tests.resolve.requirement_graphs import BEGAN, RequirementGraph, Upload
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 

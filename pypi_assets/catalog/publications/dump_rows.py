@@ -399,15 +399,6 @@ def dumped_files(connection: Connection, ids: Sequence[int]) -> dict[int, Dumped
     return {file.distribution_id: file for file in files}
 
 
-def content_rows(connection: Connection, ids: Collection[int], serial: int | None) -> dict[int, dict[str, object]]:
-    """Return the contents read from these distributions, by id: the columns CONTENT of a dump's row.
-
-    If a file was replaced after `serial` (None: now), the result has its content at `serial`. Unread files are skipped.
-    `requires_python` is the value from the metadata.
-    """
-    return Contents(connection, serial).read_from(dumped_files(connection, sorted(ids)).values())
-
-
 class Contents:
     """A reader of the contents of files. It caches the last lists and details, since files of a release share them.
 

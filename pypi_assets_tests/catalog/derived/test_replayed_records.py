@@ -21,12 +21,13 @@ from pypi_assets.catalog.ledger.epochs import epoch_of
 from pypi_assets.catalog.ledger.range_ledger import complete_serial, inexact_spans, read_state, sealed_end
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.publications.dump_columns import COLUMNS, FIRST_EXTRACTOR
-from pypi_assets.catalog.publications.dump_rows import CONTENT, content_rows
+from pypi_assets.catalog.publications.dump_rows import CONTENT
 from pypi_assets.catalog.reports.catalog_status import count_differences
 from pypi_assets.catalog.reports.listed_times import look_before
 from pypi_assets.catalog.tables import changes, distribution_data, distributions, events, live_intervals
 from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets_tests.crawl.followers import empty_catalog
+from pypi_assets_tests.dump_rows import content_rows
 from pypi_assets_tests.examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

@@ -24,8 +24,6 @@ NO_FILES, AS_IN_BASE = 0xFFFFFFFF, 0xFFFFFFFE
 """Values of `release` for a project without files, and for a project whose release the changes do not state."""
 SEVERAL_SPELLINGS = 1 << 31
 """The bit of `release` of a project whose newest release has files under several spellings of its version."""
-MOST_NUMBERS = SEVERAL_SPELLINGS - 2
-"""The most names, versions or lists of a file."""
 RequirementLists = tuple[tuple[str, ...], ...]
 """The requirements of one project in each file of a release, as written. Equal lists are listed once."""
 _lists_decoder = msgspec.json.Decoder(RequirementLists)
