@@ -31,7 +31,7 @@ from pypi_assets.client import (
 )
 from pypi_assets.errors import ExpectedError
 from pypi_assets.questions.names import DEFAULT_PLATFORM, DEFAULT_PYTHON
-from pypi_assets.questions.question import Question, all_questions
+from pypi_assets.questions.question import CombinationError, Question, all_questions
 from pypi_assets.service.problems import TITLES
 from pypi_assets.storage.store import StorageError
 from pypi_assets_tests.cli.commands import Commands
@@ -150,13 +150,13 @@ def test_every_client_answers_as_the_commands_do(
 def is_as_of_home(other: ClientAnswer | type[ExpectedError], home: ClientAnswer | type[ExpectedError]) -> bool:
     """Check whether a service answers as a home does.
 
-    For a wrong parameter, a request may report a conflict. An empty newest answer has no epoch.
+    A service reports parameters that do not fit together as a conflict. An empty newest answer has no epoch.
     """
     if not isinstance(other, type) and not isinstance(home, type):
         return not home[0] and other[:2] == home[:2]
     if not isinstance(other, type) or not isinstance(home, type):
         return False
-    return issubclass(other, home) or (home is ParameterError and other is ConflictError)
+    return issubclass(other, home) or (home is CombinationError and other is ConflictError)
 
 
 def is_expected_refusal(
