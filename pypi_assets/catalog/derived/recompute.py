@@ -216,8 +216,8 @@ def _log_changes(connection: Connection, logged: Iterable[ChangeRow]) -> None:
 def _log_explained(connection: Connection, folded: Iterable[FoldedProject], updates: Iterable[ProjectUpdate]) -> None:
     """Replace the cause of logged unexplained changes for which there is now an event.
 
-    Listed changes are replaced once the events up to their serials are stored. One that no event explains is
-    unexplained from then on.
+    Listed changes are replaced once the events up to their serials are stored, or a page shows that they did not
+    happen. One that no event explains is unexplained from then on.
 
     It checks all files that were folded, even if their intervals do not change: an older event can explain a change at
     its present serial. A change that remains unexplained here is settled by the next checkpoint, and later folds do not
@@ -240,7 +240,8 @@ def _log_explained(connection: Connection, folded: Iterable[FoldedProject], upda
     for row in rows:
         settled, through, found = causes[row.distribution_id]
         cause = found.get(row.serial, CORRECTED)
-        is_known = row.cause == UNEXPLAINED or (row.cause == LISTED and row.serial <= through)
+        is_decided = row.serial <= through or cause == CORRECTED
+        is_known = row.cause == UNEXPLAINED or (row.cause == LISTED and is_decided)
         if is_known and row.serial > settled and cause != row.cause:
             explained[row.id] = ChangeRow(row.distribution_id, row.serial, cause, row.logged_serial)
             were_unexplained += row.cause == UNEXPLAINED

@@ -255,6 +255,16 @@ def test_change_explained_later_is_logged_and_counted_as_explained(tmp_path: Pat
     ],
     history=0,
 )
+@example(
+    before=[],
+    taken=[
+        replace(VISIT, operations=(ADDED,)),
+        # the event that explains the 404 is not stored yet
+        replace(VISIT, operations=(("add", "1.0", "demo-1.0.tar.gz"),), stored=3, kind="gone", facts=1),
+        replace(VISIT, stored=3, kind="gone"),  # the file was gone before that event
+    ],
+    history=0,
+)
 def test_rows_with_checkpoints_equal_rows_from_scratch(before, taken, history):
     with tempfile.TemporaryDirectory() as folder:
         subject, reference = (open_catalog(sqlite_database(Path(folder, f"{name}.sqlite"))) for name in "sr")
