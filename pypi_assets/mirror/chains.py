@@ -19,6 +19,7 @@ from pypi_assets.journal.segment_files import (
     decode_manifest,
     head_path,
     manifest_path,
+    open_manifest,
     read_head,
     read_lines,
     read_manifest,
@@ -224,7 +225,7 @@ def copy_stream(copying: Copying, plan: StreamPlan, *, holds: Callable[[SegmentM
         copying.segments(segment for segment in there if not holds(segment))
         for manifest in batch:
             storage.put(manifest_path(manifest.stream, manifest.generation, manifest.number), manifest.encode())
-    if (last := open_segment(head)) is not None and not holds(last):
+    if head.open is not None and not holds(last := open_manifest(head, head.open)):
         copying.segments([last])
     for takedown in plan.takedowns:
         write_takedown(storage, takedown)
@@ -244,24 +245,6 @@ def require_own_name(source: Source, segment: SegmentManifest) -> None:
             f"segment {segment.number} of the stream {segment.stream} of {source.name} is named {segment.name[:200]!r},"
             " which does not match its serials and hash"
         )
-
-
-def open_segment(head: Head) -> SegmentManifest | None:
-    """Return the open segment of a head as if it were the next segment of its chain, or None."""
-    found = head.open
-    if found is None:
-        return None
-    return SegmentManifest(
-        head.stream,
-        head.generation,
-        head.number + 1,
-        found.serials,
-        found.name,
-        found.records,
-        found.content_bytes,
-        found.sha256,
-        head.digest,
-    )
 
 
 def held_manifest(storage: Storage, stream: str, generation: int, number: int) -> SegmentManifest | None:

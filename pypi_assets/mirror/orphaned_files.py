@@ -8,10 +8,18 @@ from collections.abc import Iterator, Mapping
 from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.dumps.dump_manifest import DUMPS
 from pypi_assets.dumps.dump_manifest import MANIFEST_NAME as DUMP_MANIFEST
-from pypi_assets.journal.segment_files import JOURNAL, OPEN_PREFIX, Head, read_head, segment_path, stream_path
+from pypi_assets.journal.segment_files import (
+    JOURNAL,
+    OPEN_PREFIX,
+    Head,
+    open_manifest,
+    read_head,
+    segment_path,
+    stream_path,
+)
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.input_lists import input_list_path, leveldbs_path, stored_input_lists
-from pypi_assets.mirror.chains import dropped_segments, open_segment
+from pypi_assets.mirror.chains import dropped_segments
 from pypi_assets.mirror.sync_plan import PublishedState, held_publication
 from pypi_assets.storage.store import Storage, StoredObject
 from pypi_assets.storage.sweeping import drop_empty_folder, is_older, sweep_objects
@@ -27,7 +35,7 @@ def superseded_since(
     """
     heads = _heads(storage, held)
     named = held.roots | {stream_path(head.stream, head.generation) for head in heads}
-    named |= {segment_path(segment) for head in heads if (segment := open_segment(head)) is not None}
+    named |= {segment_path(open_manifest(head, head.open)) for head in heads if head.open is not None}
     roots = (*_roots(storage), *dropped_segments(storage, heads))
     return {root: before.get(root, now) for root in roots if root not in named}
 

@@ -14,6 +14,7 @@ from pypi_assets.journal.segment_files import (
     OpenSegment,
     SegmentManifest,
     manifest_path,
+    open_manifest,
     read_head,
     read_manifest,
     segment_path,
@@ -21,7 +22,7 @@ from pypi_assets.journal.segment_files import (
     write_manifest,
 )
 from pypi_assets.mirror import chains
-from pypi_assets.mirror.chains import copy_stream, open_segment, plan_stream
+from pypi_assets.mirror.chains import copy_stream, plan_stream
 from pypi_assets.mirror.copying import Copying
 from pypi_assets.mirror.sources import BehindError, ForkError, RefusedSourceError, StoredSource, VanishedError
 from pypi_assets.storage.store import Storage, open_storage
@@ -47,8 +48,8 @@ def chain(texts: Sequence[str], *, generation: int = 1, opened: str = "", start:
         name, records, size, sha256 = described(serials, opened)
         last = OpenSegment(serials, f"open-{name}", records, size, sha256)
     head = Head("index", generation, start, end, len(texts), previous, last)
-    if (found := open_segment(head)) is not None:
-        storage.put(segment_path(found), zstandard.compress(opened.encode()))
+    if last is not None:
+        storage.put(segment_path(open_manifest(head, last)), zstandard.compress(opened.encode()))
     write_head(storage, head)
     return storage, head
 
