@@ -9,6 +9,7 @@ pass over the rows makes the sorted runs of all of them, and each build loads it
 decoded once, for the columns of all datasets. Each version is still built and published by itself.
 """
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -164,6 +165,7 @@ class SharedReading:
         """
         directories = [dump.directory for dump in dumps]
         if self._changed[0] != directories:
+            self._forget_changed()
             self._changed = directories, self._read_changed(storage, dumps, parent, renewed)
         changed = self._changed[1]
         if isinstance(changed, Path):
@@ -187,10 +189,17 @@ class SharedReading:
                 return rows
         if are_sorted:
             return None
-        path = self.folder(parent) / f"{dumps[0].directory}.sqlite"
+        path = self.folder(parent) / f"{uuid.uuid4().hex}.sqlite"  # an earlier one can be of the same first dump
         with later_rows(1, path) as later:
             later.add_dumps(storage, [dump.directory for dump in dumps], partial(renewed, 0))
         return path
+
+    def _forget_changed(self) -> None:
+        """Delete the changed rows of other dumps."""
+        changed = self._changed[1]
+        if isinstance(changed, Path):
+            changed.unlink()
+        self._changed = (), None
 
     def _leave(self, name: str) -> None:
         joined = self._joined.pop(name)

@@ -107,6 +107,23 @@ def test_shared_update_reads_each_dump_once(
         assert set(counts) <= ({1 + len(DATASETS)} if ranges == 1 else {1, 2})
 
 
+@pytest.mark.parametrize("held_bytes", [0, shared_reading.HELD_BYTES])
+def test_shared_update_of_datasets_at_different_serials_updates_each(
+    small: SmallCatalog, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_bytes: int
+) -> None:
+    build_all(small.catalog, storage)
+    add_range(small, storage, 100)
+    for name in list(DATASETS)[1::2]:
+        build_version(name, storage=storage, catalog=small.catalog)
+    for start in (150, 200):
+        add_range(small, storage, start)
+    monkeypatch.setattr(shared_reading, "HELD_BYTES", held_bytes)
+    results = build_all(small.catalog, storage)
+    assert {(result.serial, result.base_version is None) for result in results} == {(250, False)}
+    contents(storage, results, tmp_path)
+    assert list((storage.root or Path()).glob(".private/*")) == []
+
+
 def test_project_that_several_dumps_change_is_read_once(
     small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
