@@ -51,7 +51,7 @@ def _latest(
 ) -> Iterator[Dependent]:
     projects, lists = edges.newest(number)
     begin = 0 if after is None else bisect_right(projects, after, key=edges.name)
-    conditions, names, at_once = edges.conditions(), ProjectNames(edges), _FIRST
+    conditions, names, at_once = edges.conditions, ProjectNames(edges), _FIRST
     while begin < len(projects):
         some, of_edges = projects[begin : begin + at_once], lists[begin : begin + at_once]
         for name, release, of_edge in zip(names.of(some), edges.releases(some), of_edges, strict=True):
@@ -83,7 +83,7 @@ def walk_latest_dependents(
     start = edges.number(required)
     if start is None:
         return
-    seen, conditions, names = bytearray(edges.size), edges.conditions(), ProjectNames(edges)
+    seen, conditions, names = bytearray(edges.size), edges.conditions, ProjectNames(edges)
     seen[start] = 1
     level, steps = [start], 0
     while level and (depth is None or steps < depth):

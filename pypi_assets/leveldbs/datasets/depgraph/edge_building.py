@@ -365,7 +365,7 @@ def contents(edges: Edges) -> Iterator[_Contents]:
 
     An edge is (project that requires it, requirement lists as written, condition).
     """
-    conditions = edges.conditions()
+    conditions = edges.conditions
     for number in edges.beginning_with(""):
         required, (projects, lists) = edges.name(number), edges.requiring(number)
         release = edges.release(number)

@@ -9,6 +9,7 @@ judge each number once. Projects have numbers too, which are valid for one objec
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from heapq import merge
 from operator import add, sub
 from pathlib import Path
@@ -266,15 +267,12 @@ class Edges:
             return decode_lists(self.whole.list_at(number))
         return decode_lists(self.changes.list_at(number - of_whole))
 
+    @cached_property
     def conditions(self) -> Sequence[int]:
-        """Return the least condition in the lists of each number, as an index in `CONDITIONS`."""
+        """The least condition in the lists of each number, as an index in `CONDITIONS`."""
         if self.changes is None:
             return self.whole.conditions
         return bytes(self.whole.conditions) + bytes(self.changes.conditions)
-
-    def _file_of_lists(self, number: int) -> tuple[EdgeFile, int]:
-        of_whole = self.whole.lists
-        return (self.whole, number) if number < of_whole or self.changes is None else (self.changes, number - of_whole)
 
     def beginning_with(self, prefix: str, least: str | None = None) -> Iterator[int]:
         """Yield the projects whose name begins with `prefix`, by name. With `least`, the result begins with it."""

@@ -129,6 +129,7 @@ def test_one_change_of_many_edges_is_written_alone(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.glob("*.edges")) == ["00000.edges", "00002.edges"]
     edges = opened(folder)
     assert edges.changes is not None
+    assert edges.conditions is edges.conditions  # they are joined once, and not for each project
     assert edges.changes.edges == 2 + 1 + 2 + 1  # of p007, its edge that only the older release has, p009, p0070
     base = edges.number("base")
     assert base is not None
