@@ -62,10 +62,10 @@ class EdgeFile:
             stated: Mapping[str, str] = header.pop("__metadata__")
             if stated["format"] != str(FORMAT):
                 raise UnknownFormatError(f"{path} has a format that this version of pypi-assets does not know: upgrade")
-            self.base = stated["base"] or None
+            self.base = str(stated["base"]) or None
             self._crc, self.content_hash = stated["crc32"], stated["content_hash"]
-            sections = {name: self._section(name, header[name]["data_offsets"]) for name in _TYPES}
-        except (KeyError, TypeError, ValueError) as error:
+            sections = self._sections({name: header[name]["data_offsets"] for name in _TYPES})
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _damaged(path, f"its header is not valid: {error!r}") from error
         self.name_starts, self.release, self.place = sections["name_starts"], sections["release"], sections["place"]
         self.newest_starts, self.newest_project = sections["newest_starts"], sections["newest_project"]
@@ -77,16 +77,29 @@ class EdgeFile:
         self._version_starts, self._versions = sections["version_starts"], sections["versions"]
         self._list_starts, self._lists = sections["list_starts"], sections["lists"]
         starts = (self.name_starts, self.newest_starts, self.older_starts, self.deleted_starts)
-        lengths = {*(len(one) - 1 for one in starts), len(self.release)}
-        if len(lengths) != 1 or len(self.newest_project) != len(self.requirements):
+        lengths = {*(len(one) - 1 for one in starts), len(self.release), *([len(self.place)] if self.base else ())}
+        if (
+            len(lengths) != 1
+            or len(self.newest_project) != len(self.requirements)
+            or len(self.conditions) != self.lists
+        ):
             raise _damaged(path, "its arrays have different lengths")
 
-    def _section(self, name: str, offsets: Sequence[int]) -> "memoryview[int]":
-        (begin, end), (_, width) = offsets, _TYPES[name]
-        if not 0 <= begin <= end <= len(self._data) or (end - begin) % width:
-            raise ValueError(f"{name} is at {begin} to {end} of {len(self._data)} bytes")
-        section = self._data[begin:end]
-        return section.cast("I") if width > 1 else section
+    def _sections(self, offsets: Mapping[str, Sequence[int]]) -> "dict[str, memoryview[int]]":
+        """Return the arrays. Raises ValueError unless they follow each other from the beginning of the data to its end.
+
+        The checksum does not cover the header, and this detects any other offset in it.
+        """
+        sections, reached = {}, 0
+        for name, (begin, end) in offsets.items():
+            _, width = _TYPES[name]
+            if begin != reached or not begin <= end <= len(self._data) or (end - begin) % width:
+                raise ValueError(f"{name} is at {begin} to {end} of {len(self._data)} bytes")
+            section, reached = self._data[begin:end], end
+            sections[name] = section.cast("I") if width > 1 else section
+        if reached != len(self._data):
+            raise ValueError(f"{len(self._data) - reached} bytes follow the arrays")
+        return sections
 
     @property
     def size(self) -> int:
@@ -159,7 +172,6 @@ class EdgeFile:
             or max(self.requirements, default=0) >= self.lists
             or min(self.requirements, default=1) < 1
             or max(releases, default=-1) >= self.versions
-            or len(self.conditions) != self.lists
             or len(self.place) != (0 if names_of_base is None else self.names)
             or max(self.place, default=0) // 2 > (names_of_base or 0)
         ):

@@ -174,6 +174,44 @@ def test_a_damaged_file_is_found(tmp_path: Path) -> None:
         open_edges(folder)
 
 
+def test_flipped_bit_of_the_header_is_found_or_changes_no_edge(tmp_path: Path) -> None:
+    folder = tmp_path / "db"
+    names = [f"p{number:02}" for number in range(20)]
+    build(folder, [dump_row(name, "1", f"{name}-1.zip", requires_dist=["base", "p00>1"]) for name in names], 0)
+    path = folder / "00000.edges"
+    content, known = path.read_bytes(), list(contents(opened(folder)))
+    found = 0
+    for place in range(8 + int.from_bytes(content[:8], "little")):
+        for bit in range(8):
+            path.write_bytes(content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :])
+            try:
+                edges = opened(folder)
+                edges.check()
+            except (LeveldbDamagedError, UnknownFormatError):
+                found += 1
+            else:
+                assert list(contents(edges)) == known, (place, bit)
+    assert found > 0
+
+
+def test_file_with_another_header_is_not_a_file_of_edges(tmp_path: Path) -> None:
+    path = tmp_path / "00000.edges"
+    for header in (
+        b"",
+        b"{",
+        b"null",
+        b"5",
+        b"[]",
+        b"{}",
+        b'"text"',
+        b'{"__metadata__": null}',
+        b'{"__metadata__": []}',
+    ):
+        path.write_bytes(len(header).to_bytes(8, "little") + header)
+        with pytest.raises(LeveldbDamagedError):
+            EdgeFile(path)
+
+
 def test_a_whole_file_of_other_records_is_a_problem(tmp_path: Path) -> None:
     folder, other = tmp_path / "db", tmp_path / "other"
     other.mkdir()
