@@ -123,7 +123,9 @@ def write_whole(db: Database, path: Path, waiting: Waiting = int) -> None:
             _require(at == end, current)
             current, number = one, names.add(one)
             at, end = (starts[number], starts[number + 1]) if number + 1 < len(starts) else (0, 0)
-        of_other = names.numbers[other]
+        of_other = names.numbers.get(other, len(release))
+        if of_other >= len(release) or release[of_other] == NO_FILES:
+            raise LeveldbDamagedError(f"{other.decode(errors='replace')} requires a project but has no files")
         if at < end and project[at] == of_other:
             newest.add(number, of_other)
             of_newest.append(lists[at])
@@ -131,6 +133,8 @@ def write_whole(db: Database, path: Path, waiting: Waiting = int) -> None:
         else:
             older.add(number, of_other)
     _require(at == end, current)
+    if len(of_newest) != len(lists):
+        raise LeveldbDamagedError("a newest release requires a project that lacks all dependents")
     del project, lists, starts
     waiting()
     release.extend([NO_FILES] * (len(names.numbers) - len(release)))

@@ -231,3 +231,31 @@ def test_a_whole_file_of_other_records_is_a_problem(tmp_path: Path) -> None:
         (folder / "00000.edges").write_bytes((other / str(number) / "00000.edges").read_bytes())
         with open_leveldb(folder, "a test") as db:
             assert edge_problem(db, folder, working) is not None
+
+
+def test_edges_of_records_that_contradict_each_other_are_not_written(tmp_path: Path) -> None:
+    required = {"p": ["base", "q"], "q": ["c"], "r": ["base"]}
+    rows = [dump_row(name, "1", f"{name}-1.zip", requires_dist=some) for name, some in required.items()]
+    for number, (deleted, added) in enumerate(
+        (
+            (b"r\0base\0p", b""),
+            (b"r\0base\0p", b"r\0base\0q"),
+            (b"r\0c\0q", b""),  # the only dependent of a project
+            (b"r\0q\0p", b""),
+            (b"d\0p", b""),  # the files of a dependent
+            (b"d\0q", b""),  # of one that others require
+            (b"d\0r", b""),
+        )
+    ):
+        folder, working = tmp_path / str(number), tmp_path / f"working{number}"
+        working.mkdir()
+        build(folder, rows, 0)
+        with open_leveldb(folder, "a test") as db:
+            value = db.get(deleted)
+            db.delete(deleted)
+            if added:
+                db.put(added, value)
+            with pytest.raises(LeveldbDamagedError):
+                edge_problem(db, folder, working)
+            with pytest.raises(LeveldbDamagedError):
+                write_edges(db, folder, "00001")
