@@ -30,7 +30,9 @@ _DERIVED = {
         "each requirement of each distribution, taken apart",
         rf"""
         SELECT {_KEYS}, requirement,
-            lower(regexp_replace(trim(regexp_extract(requirement, '{_NAME}')), '[-_.]+', '-', 'g')) AS required,
+            lower(
+                regexp_replace(regexp_extract(requirement, '^\s*([A-Za-z0-9._-]+)', 1), '[-_.]+', '-', 'g')
+            ) AS required,
             regexp_extract_all(regexp_extract(requirement, '{_NAME}\s*\[([^\]]*)\]', 1), '[^,\s]+') AS extras,
             CASE WHEN regexp_matches(requirement, '{_URL}') THEN ''
                 ELSE regexp_replace(

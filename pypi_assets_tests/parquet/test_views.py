@@ -111,7 +111,7 @@ def test_views_of_the_database_are_documented(catalog: Catalog, storage: Storage
     assert all(f"| `{name}` | {comment}" in page for name, comment in views)
 
 
-NAMES = st.sampled_from(["a", "Some.Name_X", "z-9", "A--b"])
+NAMES = st.sampled_from(["a", "Some.Name_X", "z-9", "A--b", " a", "\tSome.Name_X"])
 EXTRAS = st.sampled_from(["", "[x]", " [ x , y.Z ]", "[]"])
 SPECIFIERS = st.sampled_from(["", ">=1", " >= 1 , < 2", " (>=1,!=1.5)", "===1.0+local", "==1.*", "~=2.0"])
 MARKERS = st.sampled_from(["", ";os_name=='nt'", " ; python_version < '3.9' and extra == 'te;st'"])
