@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from isal import isal_zlib
 from packaging.utils import canonicalize_name
-from sqlalchemy import ColumnElement, Connection, Select, Table, Text, and_, case, cast, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, Text, and_, case, cast, exists, func, or_, select
 
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_later, storable
 from pypi_assets.catalog.observed.followed import answered_at
@@ -23,6 +23,7 @@ from pypi_assets.catalog.tables import (
     live_intervals,
     module_roots,
     name_lists,
+    past_generations,
     projects,
     releases,
     required_names,
@@ -180,6 +181,7 @@ class _LiveFileRow(NamedTuple):
     list_id: int | None
     list_content: bytes
     details: str | None
+    any_was_replaced: bool
 
 
 class _Statement(NamedTuple):
@@ -200,7 +202,6 @@ class PastReleases:
     serial: int
     _releases: _Statement | None = field(default=None, init=False)
     _files: _Statement | None = field(default=None, init=False)
-    _has_past_generations: bool = field(default=False, init=False)
 
     def projects(self, normalized: Iterable[str]) -> dict[str, PastProject]:
         """Return the releases of these projects, by normalized name. Projects without a live file are missing."""
@@ -229,12 +230,13 @@ class PastReleases:
             read_by_index(connection)
             if self._files is None:
                 self._files = self._select_files(connection)
-                self._has_past_generations = has_past_generations(connection)
+            was_replaced = False
             for ids in at_a_time(sorted(places)):
                 for values in bare_rows(connection, self._files.query, {"files": self._files.encode(ids)}):
                     row = _LiveFileRow._make(values)
                     found[row.id] = _file(wanted[places[row.id]][0], row)
-            if found and self._has_past_generations:
+                    was_replaced = was_replaced or row.any_was_replaced
+            if was_replaced:
                 for id_, content in contents_at(connection, self.serial, list(found)).items():
                     found[id_] |= _as_it_was(content.sha256, content.facts)
         of_projects: list[list[dict[str, Any]]] = [[] for _ in wanted]
@@ -279,6 +281,7 @@ class PastReleases:
                 data.c.requires_dist_id,
                 name_lists.c.content,
                 case((or_(*(data.c.details.contains(f'"{name}"') for name in _RARE)), data.c.details)),
+                exists(select(past_generations.c.generation)),  # in each read, since files can be replaced in between
             )
             .select_from(sent)
             .join(distributions, distributions.c.id == sent.c.value)

@@ -77,6 +77,24 @@ def test_files_equal_the_dumps_at_each_serial(small: SmallCatalog, serial: int):
     small.catalog.close()
 
 
+def test_file_that_is_replaced_between_two_reads_has_its_former_content(candidates: SmallCatalog) -> None:
+    past = PastReleases(candidates.catalog, 5)
+    demo = past.projects(["demo"])["demo"]
+    before = past.files([(demo, ["2.0"])])
+    with candidates.catalog.write() as connection:
+        [id_] = connection.scalars(select(distributions.c.id).where(distributions.c.filename == "demo-2.0.zip"))
+        keep_past_generations(connection, {id_: 8})
+        connection.execute(distributions.update().where(distributions.c.id == id_).values(sha256="99" * 32))
+        connection.execute(
+            distribution_data.update()
+            .where(distribution_data.c.distribution_id == id_)
+            .values(requires_dist_id=None, outcome="error")
+        )
+    assert past.files([(demo, ["2.0"])]) == before
+    [[later]] = PastReleases(candidates.catalog, 9).files([(demo, ["2.0"])])
+    assert (later["sha256"], later["requires_dist"]) == ("99" * 32, None)
+
+
 def test_unknown_projects_are_missing_and_no_files_are_asked_for(small: SmallCatalog):
     past = PastReleases(small.catalog, 9)
     assert past.projects(["nothing\0", "lone \ud800"]) == {}
