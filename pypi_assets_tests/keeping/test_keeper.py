@@ -50,6 +50,25 @@ def test_gone_file_is_evicted_last(model: KeptModel) -> None:
     model.assert_whole(is_clean=True)
 
 
+def test_smaller_budget_evicts_files_that_the_index_has_removed_since(model: KeptModel) -> None:
+    removed = [model.add_file(1, number, 300, number) for number in range(1, 4)]
+    model.keep(*removed)
+    for id_ in removed:
+        model.remove(id_)
+    model.set_most("a", 400)  # no stored rank is up to date
+    assert model.members()["a"] == {sha256_of(3, 300)}
+    model.assert_budgets_hold()
+
+
+def test_removed_file_makes_room_for_a_removed_file_of_a_later_upload(model: KeptModel) -> None:
+    first, second, newest = (model.add_file(1, number, 450, number) for number in range(1, 4))
+    model.keep(first, second)
+    for id_ in (first, second, newest):
+        model.remove(id_)
+    model.keep(newest)
+    assert model.members()["a"] == {sha256_of(2, 450), sha256_of(3, 450)}
+
+
 def test_older_upload_takes_no_place_of_a_newer_one(model: KeptModel) -> None:
     newer = model.add_file(1, 1, 900, 9)
     model.keep(newer)

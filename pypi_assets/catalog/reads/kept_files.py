@@ -449,7 +449,7 @@ def _evict(connection: Connection, rooms: _Rooms, scope_id: int, lacking: int, b
 def _in_order(connection: Connection, scope_id: int, below: Rank | None) -> Iterator[tuple[str, int]]:
     """Yield the written files of a scope, from the lowest present rank to `below`.
 
-    Stored ranks may be old: a file that has risen is stored with its new rank, and comes again at its place.
+    Stored ranks may be old. Files that have risen get their new ranks first, and are then read at their new places.
     """
     c = kept_files.c
     order = tuple_(c.standing, c.uploaded, c.sha256)
@@ -460,21 +460,21 @@ def _in_order(connection: Connection, scope_id: int, below: Rank | None) -> Iter
         .order_by(c.standing, c.uploaded, c.sha256)
         .limit(_AT_ONCE)
     )
+    if below is not None:
+        query = query.where(order < tuple(below))
     after: Rank | None = None
     while True:
         rows = connection.execute(query if after is None else query.where(order > tuple(after))).all()
-        present = ranks(connection, [row.sha256 for row in rows])
-        for row in rows:
-            after = Rank(row.standing, row.uploaded, row.sha256)
-            if below is not None and after >= below:
-                return
-            rank = present[row.sha256]
-            if rank > after:
+        stored = {row.sha256: Rank(row.standing, row.uploaded, row.sha256) for row in rows}
+        risen = [rank for rank in ranks(connection, list(stored)).values() if rank > stored[rank.sha256]]
+        if risen:  # files of this batch may now come after files of later batches
+            for rank in risen:
                 _store_rank(connection, rank)
-            elif below is None or rank < below:
-                yield row.sha256, row.size
+            continue
+        yield from ((row.sha256, row.size) for row in rows)
         if len(rows) < _AT_ONCE:
             return
+        after = stored[rows[-1].sha256]
 
 
 def _doom_abandoned(connection: Connection, now: float) -> None:
