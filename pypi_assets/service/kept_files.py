@@ -1,7 +1,8 @@
 """Serves the bytes of kept files, each block after it was checked.
 
 If a file's first blocks are corrupt or missing, the caller redirects to the index instead. If a later block is, the
-answer ends before its length is reached, so no client takes it for complete, and the next request is redirected.
+answer ends before its length is reached, so no client takes it for complete, and the next request is redirected. Once
+the file was fetched again, its new object is served.
 """
 
 import logging
@@ -25,10 +26,10 @@ _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 class KeptBytes:
-    """Serves kept files of one service. `corrupt` has the hashes of files that were found corrupt since it started."""
+    """Serves kept files of one service. `corrupt` has the objects that were found corrupt since it started."""
 
     def __init__(self, open_storage: Callable[[], Storage]) -> None:
-        self.corrupt: set[str] = set()
+        self.corrupt: set[KeptObject] = set()
         self._open = open_storage
         self._storage: Storage | None = None
         self._opening = threading.Lock()
@@ -37,18 +38,16 @@ class KeptBytes:
         self, catalog: Catalog | None, sha256: str | None, headers: Mapping[str, str]
     ) -> WholeAnswer | StreamedAnswer | None:
         """Return the bytes of the file, or the range that `headers` request; None if its bytes are not kept."""
-        if catalog is None or sha256 is None or sha256 in self.corrupt:
+        if catalog is None or sha256 is None:
             return None
-        try:
-            with catalog.read() as connection:
-                found = find_kept(connection, sha256)
-        except (CatalogError, SQLAlchemyError):  # published files are served without the catalog
+        found = _find(catalog, sha256)
+        if found is None or found.is_corrupt or found.object in self.corrupt:
             return None
-        if found is None or found.is_corrupt:
-            return None
-        return self._bytes(found, headers)
+        return self._bytes(catalog, found, headers)
 
-    def _bytes(self, found: WrittenFile, headers: Mapping[str, str]) -> WholeAnswer | StreamedAnswer | None:
+    def _bytes(
+        self, catalog: Catalog, found: WrittenFile, headers: Mapping[str, str]
+    ) -> WholeAnswer | StreamedAnswer | None:
         one = found.object
         tag = f'"{one.sha256}"'
         shown = [("Accept-Ranges", "bytes")]
@@ -69,21 +68,24 @@ class KeptBytes:
         try:
             first = next(chunks, b"")
         except (CorruptFileError, StorageError) as error:
-            self._report(one, error)
+            self._report(catalog, found, error)
             return None
-        answer.chunks = self._rest(one, chain([first], chunks))
+        answer.chunks = self._rest(catalog, found, chain([first], chunks))
         return answer
 
-    def _rest(self, one: KeptObject, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def _rest(self, catalog: Catalog, found: WrittenFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
         try:
             yield from chunks
         except (CorruptFileError, StorageError) as error:
-            self._report(one, error)
+            self._report(catalog, found, error)
             raise
 
-    def _report(self, one: KeptObject, error: Exception) -> None:
+    def _report(self, catalog: Catalog, found: WrittenFile, error: Exception) -> None:
+        """Log the error, and note a corrupt object. An object that was evicted while it was read is not corrupt."""
         if isinstance(error, CorruptFileError):
-            self.corrupt.add(one.sha256)
+            if _find(catalog, found.object.sha256) != found:
+                return
+            self.corrupt.add(found.object)
         _log.error("a kept file is not served: %s; run `pypi-assets files verify`", error)
 
     def _opened(self) -> Storage:
@@ -91,6 +93,14 @@ class KeptBytes:
             if self._storage is None:
                 self._storage = self._open()
             return self._storage
+
+
+def _find(catalog: Catalog, sha256: str) -> WrittenFile | None:
+    try:
+        with catalog.read() as connection:
+            return find_kept(connection, sha256)
+    except (CatalogError, SQLAlchemyError):  # published files are served without the catalog
+        return None
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:

@@ -2,6 +2,8 @@
 
 import hashlib
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import requests
@@ -11,8 +13,10 @@ from pypi_assets.catalog.reads.kept_lists import find_kept
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.scope_crawl import run_scope, start_scope
 from pypi_assets.keeping.keeper import FileKeeper
-from pypi_assets.keeping.objects import BLOCK_BYTES, path_of
+from pypi_assets.keeping.objects import BLOCK_BYTES, path_of, read_verified
+from pypi_assets.keeping.verification import verify_files
 from pypi_assets.scopes.plan import ScopePlan
+from pypi_assets.service import kept_files
 from pypi_assets_tests.service.published import Published, client_of
 
 LARGE = {"large/__init__.py": "", "large/data": random.Random(2).randbytes(6 * BLOCK_BYTES + 12_345)}
@@ -102,14 +106,14 @@ def test_file_that_is_not_kept_is_a_redirect(keeping: Published) -> None:
 
 def test_corrupt_file_is_never_served_as_whole(keeping: Published, caplog: pytest.LogCaptureFixture) -> None:
     filename = "large-1.0-py3-none-any.whl"
-    path, sha256 = address(keeping, filename)
-    damage(keeping, filename, 5 * BLOCK_BYTES)
+    path, _ = address(keeping, filename)
+    damaged = damage(keeping, filename, 5 * BLOCK_BYTES)
     with keeping.service() as service, client_of(service) as client:
         first = client.get(path, headers={"Range": "bytes=0-9"})
         assert (first.status_code, first.content) == (206, built(keeping, filename)[:10])
         with pytest.raises(requests.exceptions.ChunkedEncodingError):
             client.get(path)
-        assert service.kept.corrupt == {sha256}
+        assert service.kept.corrupt == {damaged}
         assert client.get(path).status_code == 307
     assert [record.levelname for record in caplog.records if record.name.endswith("kept_files")] == ["ERROR"]
 
@@ -124,6 +128,34 @@ def test_file_that_is_corrupt_at_its_start_is_a_redirect(keeping: Published) -> 
     keeping.storage.delete(path_of(one))
     with keeping.service() as service, client_of(service) as client:
         assert client.get(path).status_code == 307
+
+
+def test_file_that_was_corrupt_is_served_after_it_was_fetched_again(keeping: Published) -> None:
+    filename = "large-1.0-py3-none-any.whl"
+    path, _ = address(keeping, filename)
+    damaged = damage(keeping, filename, 7)
+    with keeping.service() as service, client_of(service) as client:
+        assert client.get(path).status_code == 307
+        assert [one.object for one in verify_files(keeping.catalog, keeping.storage) if one.fault] == [damaged]
+        run_scope(keeping.index.crawler(keeping.catalog, storage=keeping.storage), "mine")
+        again = client.get(path)
+        assert (again.status_code, again.content) == (200, built(keeping, filename))
+
+
+def test_file_that_is_evicted_while_it_is_read_is_not_corrupt(
+    keeping: Published, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, sha256 = address(keeping, "large-1.0-py3-none-any.whl")
+
+    def read_after_eviction(*arguments: Any) -> Iterator[bytes]:
+        FileKeeper(keeping.catalog, keeping.storage).forget(sha256, "drawn")
+        return read_verified(*arguments)
+
+    monkeypatch.setattr(kept_files, "read_verified", read_after_eviction)
+    with keeping.service() as service, client_of(service) as client:
+        assert client.get(path).status_code == 307
+        assert service.kept.corrupt == set()
+    assert [record for record in caplog.records if record.name.endswith("kept_files")] == []
 
 
 def test_quarantined_file_is_refused_although_it_is_kept(keeping: Published) -> None:
