@@ -7,6 +7,7 @@ writes to a table again. Private copies for our own readers are in private_copy.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbDamagedError, LeveldbError
 from pypi_assets.leveldbs.versions.input_lists import MANIFEST_NAME
 from pypi_assets.leveldbs.versions.leveldb_manifest import PublishedVersion, check_file
@@ -23,6 +25,14 @@ from pypi_assets.storage.store import Storage
 VERSION_NAME = "_VERSION.json"
 """The name of the version's manifest in a fetched folder. A folder of the storage never has this name."""
 _LOCK_NAME = "LOCK"
+_SIDE_FILES = "".join(rf"|{re.escape(one.side_files.suffix)}" for one in DATASETS.values() if one.side_files)
+_REPLACEABLE = re.compile(
+    rf"{VERSION_NAME}|{_LOCK_NAME}|LOG(\.old)?|CURRENT(\.bak|\.\d+)?|MANIFEST-\d+|lost"
+    rf"|\d+(\.ldb|\.sst|\.log|\.dbtmp|\.tmp{_SIDE_FILES})",
+    re.ASCII,
+)
+"""The names of a fetched version's files, and of files that LevelDBs in C++ and Go create. A repair creates `lost`."""
+_MOST_NAMED = 3
 
 
 class FetchError(LeveldbError):
@@ -72,6 +82,8 @@ def fetch_version(
     folder = folder.resolve()
     if storage.root is not None and folder.is_relative_to(storage.root.resolve()):
         raise FetchError(f"{folder} is within the storage {storage.root}: choose a folder outside")
+    if cache_dir is not None and folder.is_relative_to(cache_dir.resolve()):
+        raise FetchError(f"{folder} is within the cache {cache_dir}: choose a folder outside")
     if folder.exists() and not folder.is_dir():
         raise FetchError(f"{folder} is not a folder: choose a new one")
     if os.path.ismount(folder):
@@ -92,6 +104,11 @@ def _state(folder: Path, published: PublishedVersion) -> FetchState:
         return FetchState.FETCHED
     if not (folder / VERSION_NAME).is_file():
         raise FetchError(f"{folder} has files that were not fetched: choose a new or empty folder")
+    if others := sorted(path.name for path in folder.iterdir() if not _REPLACEABLE.fullmatch(path.name)):
+        raise FetchError(
+            f"{folder} has files that do not belong to a LevelDB: {', '.join(others[:_MOST_NAMED])}; move them, or"
+            " choose another folder"
+        )
     is_same = hashlib.sha256((folder / VERSION_NAME).read_bytes()).hexdigest() == published.inputs.manifest_sha256
     if is_same and _is_unchanged(folder, published):
         return FetchState.UNCHANGED

@@ -248,6 +248,32 @@ def test_folder_of_the_storage_or_with_other_files_is_rejected(built: Storage, t
         fetch_version(other, newest(built), inside)
 
 
+def test_fetched_folder_with_files_of_a_user_is_rejected(built: Storage, tmp_path: Path) -> None:
+    folder = tmp_path / "fetched"
+    for version in (1, 2):  # a version that differs, and the one that the folder has
+        fetch(built, folder, version=2)
+        for name in ("notes.txt", "000005.ldb.bak", "nested"):
+            other = folder / name
+            if name == "nested":
+                fetch(built, other)
+            else:
+                other.write_text("mine")
+            before = sorted(folder.rglob("*"))
+            with pytest.raises(FetchError, match=naming(name)):
+                fetch(built, folder, version=version)
+            assert sorted(folder.rglob("*")) == before
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
+    assert fetch(built, folder).state is FetchState.UNCHANGED
+
+
+def test_folder_within_the_cache_is_rejected(built: Storage, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    for folder in (cache, cache / "modules"):
+        with pytest.raises(FetchError, match=naming(folder)):
+            fetch_version(built, newest(built), folder, cache)
+        assert not cache.exists()
+
+
 def test_open_folder_is_not_replaced(built: Storage, tmp_path: Path) -> None:
     folder = tmp_path / "fetched"
     for lock in ("C++", "Go"):
