@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, canonicalize_version
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, literal_column, or_, select
 
 from pypi_assets.catalog.database import storable
@@ -126,7 +126,10 @@ def _named_files(connection: Connection, subject: str, project: str | None) -> S
     name, is_release, version = subject.partition("==")
     if is_release:
         is_named = _is_of_projects(connection, {canonicalize_name(name.strip())})
-        return _files(connection, [is_named, releases.c.version == version.strip()])
+        if rows := _files(connection, [is_named, releases.c.version == version.strip()]):
+            return rows
+        canonical = canonicalize_version(version.strip())  # `1.0.0` also names the release `1.0`
+        return [row for row in _files(connection, [is_named]) if canonicalize_version(row.version) == canonical]
     filename = _filename(subject)
     if not of_project:  # names are indexed within projects only
         parts = filename.split("-", _MOST_PARTS)[:_MOST_PARTS]
