@@ -120,9 +120,8 @@ def _answer(feed: _Feed, service: Service, call: Call[FeedParameters]) -> WholeA
     records = [orjson.loads(line) for line in reversed(batch.lines)]
     base = index_address(service, None).base
     body = _document(feed, base, _each_once(feed, records), since, batch.cursor)
-    newest = max((record["at"] for record in records if record["at"] is not None), default=None)
-    modified = None if newest is None else datetime.fromtimestamp(newest, UTC)
-    return WholeAnswer(body.encode(), f"{RSS}; charset=utf-8", serial=through, modified=modified)
+    # no Last-Modified: a later event can have the same time as an earlier one, or the time of a clock that went back
+    return WholeAnswer(body.encode(), f"{RSS}; charset=utf-8", serial=through)
 
 
 def _batch(feed: _Feed, service: Service, since: str | None) -> EventBatch:

@@ -100,13 +100,26 @@ def test_known_feed_is_not_sent_again(journaled_client: Client, journaled: Publi
     for path in (UPDATES, PACKAGES):
         answer = journaled_client.get(path)
         assert answer.headers["x-pypi-last-serial"] == str(journaled.index.serial)
-        assert "last-modified" in answer.headers
         again = journaled_client.get(path, headers={"If-None-Match": answer.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
         since = read(journaled_client, path).links["next"]
         assert read(journaled_client, since) == Feed([], {"self": since, "next": since})
         head = journaled_client.request("HEAD", path)
         assert (head.status_code, head.headers["etag"]) == (200, answer.headers["etag"])
+
+
+def test_feed_with_a_new_item_is_sent_although_no_time_is_later(changing: Published):
+    write_journal(changing)
+    with changing.client() as client:
+        before = client.get(UPDATES)
+    changing.index.wheel("late", "1.0", at=BEGAN)  # the clock of the index went back
+    changing.publish()
+    write_journal(changing)
+    with changing.client() as client:
+        since = before.headers.get("last-modified", before.headers["date"])
+        answer = client.get(UPDATES, headers={"If-Modified-Since": since})
+        assert answer.status_code == 200
+        assert parsed(answer.content, client).titles[0] == "late 1.0"
 
 
 @pytest.mark.nightly
