@@ -29,7 +29,7 @@ def visit_command(projects: tuple[str, ...], no_wait: bool, output: Output) -> N
     and use its request rate. If another process is making them, the command waits for it. Exits with 1 if a visit is
     not done, or has failed.
     """
-    from pypi_assets.catalog.work.requested_visits import open_requests, request_visits
+    from pypi_assets.catalog.work.requested_visits import are_requests_due, open_requests, request_visits
     from pypi_assets.crawl.requested import request_now, run_requested
     from pypi_assets.settings import load_settings
 
@@ -42,12 +42,17 @@ def visit_command(projects: tuple[str, ...], no_wait: bool, output: Output) -> N
         catalog = crawler.catalog
         ids = request_now(crawler, projects)
         run_requested(crawler)
-        while any(one.state == "running" for one in _requests(catalog, ids)):
+        while True:
+            found = _requests(catalog, ids)
+            with catalog.read() as connection:
+                is_over = not open_requests(connection, ids)
+                is_due = are_requests_due(connection, catalog.clock())
+            # a visit is queued again if another process requests it before this one has ended it
+            is_queued_again = is_due and any(one.state == "queued" and one.retry_at is None for one in found)
+            if not is_queued_again and all(one.state != "running" for one in found):
+                break
             time.sleep(_POLL_S)
             run_requested(crawler)
-        found = _requests(catalog, ids)
-        with catalog.read() as connection:
-            is_over = not open_requests(connection, ids)
     _print_requests(found, output)
     if not is_over or any(one.outcome not in {"full", "not_found"} for one in found):
         click.get_current_context().exit(1)

@@ -1,10 +1,15 @@
 """The commands that list visits, and that visit projects now."""
 
 import json
+from functools import partial
 
+import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
+from pypi_assets.catalog.work.requested_visits import request_visits
+from pypi_assets.crawl import requested
+from pypi_assets.crawl.crawler import Crawler
 from pypi_assets_tests.cli.commands import Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
 from pypi_assets_tests.named import unnamed
@@ -33,6 +38,24 @@ def test_visit_without_waiting_is_made_by_the_next_crawl(
     commands.done("crawl", "incremental")
     [later] = commands.json("visit", "demo", "--no-wait")
     assert later["id"] > first["id"]
+
+
+def test_visit_that_is_requested_again_before_its_end_is_made_again(
+    commands: Commands, index: ServedIndex, two_visits: TwoVisits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_workload, new = requested.read_workload, list[str]()
+
+    def read_after_request(crawler: Crawler, workload: str, *, only_due: bool) -> object:
+        if not new:  # the page was visited, and its visit has not ended
+            new.append(index.wheel("demo", "3.0"))
+            catalog = crawler.catalog
+            catalog.transact(partial(request_visits, names=["demo"], now=catalog.clock()))
+        return read_workload(crawler, workload, only_due=only_due)
+
+    monkeypatch.setattr(requested, "read_workload", read_after_request)
+    [answer] = commands.json("visit", "demo")
+    assert (answer["state"], answer["outcome"]) == ("done", "full")
+    assert [one["filename"] for one in answer["changed"]] == new
 
 
 def test_failing_page_is_named_with_its_next_attempt(
