@@ -43,6 +43,10 @@ _OLDEST_MINOR = {"x86_64": 5, "i686": 5}
 _ANY = "any"
 _ANY_PYTHON = 3, 0, 0
 _MISSING = object()
+_AFTER_LETTERS = 1
+"""The end of the letters of a build in a rank. Builds with more letters come before it, since letters are negative."""
+Rank = tuple[int, int, tuple[int, ...]]
+"""The order of preference of a wheel: the position of its best tag, then the newest build, such as 10 before 2b, 2a."""
 
 
 class EnvironmentNameError(ExpectedError):
@@ -85,10 +89,10 @@ class Environment:
             return True
         return _contains(requires_python, self.variables["python_full_version"])
 
-    def ranks(self, filenames: Iterable[str]) -> dict[str, tuple[int, tuple[int, str]]]:
-        """Return the wheels that fit, each with its rank. An installer takes the wheel with the lowest rank.
+    def ranks(self, filenames: Iterable[str]) -> dict[str, Rank]:
+        """Return the wheels that fit, each with its rank. An installer takes a wheel with the lowest rank.
 
-        Ranks are equal if the environment is not completely known.
+        Ranks are equal if the environment is not completely known, or if the best tags and the builds are equal.
         """
         ranks = {}
         for filename in filenames:
@@ -107,7 +111,7 @@ class Environment:
         """The cached ranks by the end of the filename. There are far fewer ends than filenames."""
         return {}
 
-    def _rank(self, name_end: str) -> tuple[int, tuple[int, str]] | None:
+    def _rank(self, name_end: str) -> Rank | None:
         try:
             _, _, build, tags = parse_wheel_filename(f"x-0-{name_end}")
         except InvalidWheelFilename:
@@ -116,7 +120,7 @@ class Environment:
         if place is None:
             return None
         number, text = build or (0, "")
-        return place, (-number, text)
+        return place, -number, (*(-ord(letter) for letter in text), _AFTER_LETTERS)
 
     @property
     def is_whole(self) -> bool:

@@ -76,6 +76,13 @@ def test_wheel_of_least_rank_is_installed(python: str, platform: str, fitting: l
     assert sorted(ranks, key=ranks.__getitem__) == [WHEELS[number] for number in fitting]
 
 
+def test_newest_build_has_the_least_rank() -> None:
+    builds = ["10", "2b1", "2b", "2ab", "2a", "2", "1"]
+    wheels = [*(f"a-1-{build}-py3-none-any.whl" for build in builds), "a-1-py3-none-any.whl"]
+    ranks = named_environment("3.12", "linux").ranks(reversed(wheels))
+    assert sorted(ranks, key=ranks.__getitem__) == wheels
+
+
 @pytest.mark.parametrize(
     ("python", "platform", "fitting"),
     [("3.12", None, [0, 1, 2, 3, 4, 5, 6]), (None, "windows", [0, 5, 7, 8]), (None, None, list(range(9)))],
