@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import Any, Protocol
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from pypi_assets.distributions.filenames import SDIST_SUFFIXES
 from pypi_assets.distributions.installability import action_of
 from pypi_assets.distributions.record import SKIPS, DistributionKind
 from pypi_assets.distributions.served_metadata import own_requirements
@@ -21,12 +23,14 @@ from pypi_assets.short_texts import cached_if_short
 _BINARY_KINDS: frozenset[str] = frozenset({DistributionKind.WHEEL})
 _KINDS: frozenset[str] = _BINARY_KINDS | {DistributionKind.SDIST}
 """The kinds of files that installers accept."""
-_SDIST_SUFFIXES = {".zip": 2}
+_SUFFIXES_OF_PIP = tuple(suffix for suffix in SDIST_SUFFIXES if suffix != ".tar.z")
+_SUFFIXES_OF_UV = (".tar.gz", ".zip")
 _PATCHES = 30
 """No minor version of Python has had as many patch releases."""
 _UPPER_BOUNDS = frozenset(("<", "<=", "~="))
 TOO_NEW = "too new"
 """The reason if all files of a version were uploaded too late."""
+_FILENAME = itemgetter("filename")
 Row = Mapping[str, Any]
 """A live file, as `DepgraphReader.project` returns it."""
 
@@ -239,13 +243,16 @@ def _as_uv_reads(file: Row) -> Row:
 
 
 def installable_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
-    """Return the files of a version that an installer can choose, yanked or not, the best first."""
+    """Return the files of a version that an installer can choose, yanked or not, the best first.
+
+    An index lists the files of equal versions by filename. Among equally good files, pip takes the last, uv the first.
+    """
     usable = [file for file in allowed_files(files, conditions) if conditions.allow_python(file["requires_python"])]
+    usable.sort(key=_FILENAME, reverse=not conditions.as_uv)
     wheels = [file for file in usable if file["kind"] == DistributionKind.WHEEL]
-    ranks = conditions.environment.ranks(file["filename"] for file in wheels)
+    ranks = conditions.environment.ranks(map(_FILENAME, wheels))
     choice = sorted((file for file in wheels if file["filename"] in ranks), key=lambda file: ranks[file["filename"]])
-    sdists = (file for file in usable if file["kind"] == DistributionKind.SDIST)
-    return choice + sorted(sdists, key=lambda file: _SDIST_SUFFIXES.get(file["filename"][-4:], 1))
+    return choice + [file for file in usable if file["kind"] == DistributionKind.SDIST]
 
 
 def allowed_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
@@ -267,6 +274,9 @@ def allowed_files(files: Iterable[Row], conditions: Conditions) -> list[Row]:
 
 def refusal(file: Row, as_uv: bool) -> str | None:
     """Return what uv, else pip, does with a file that it does not accept, SKIPS or FAILS, or None if it accepts it."""
+    suffixes = _SUFFIXES_OF_UV if as_uv else _SUFFIXES_OF_PIP
+    if file["kind"] == DistributionKind.SDIST and not file["filename"].endswith(suffixes):
+        return SKIPS
     return action_of(file.get("refusals"), "uv" if as_uv else "pip")
 
 
@@ -281,7 +291,7 @@ def _why_not(files: Sequence[Row], conditions: Conditions) -> str:
     if not any(_has_hash(file, conditions.hashes) for file in usable):
         return "without a file of a required hash"
     if all(refusal(file, conditions.as_uv) == SKIPS for file in usable):
-        return "skipped by the installer, since its files contradict their names"
+        return "skipped by the installer for the names or metadata of its files"
     if conditions.only_source:
         return "without an sdist"
     if any(file["kind"] == DistributionKind.WHEEL for file in usable):

@@ -43,9 +43,7 @@ class Positions:
         if any(map(eq, self._keys, islice(self._keys, 1, None))):
             same = [list(group) for _, group in groupby(ranked, key=_KEY)]
             self._keys = [group[0].key for group in same]
-            self.names = [
-                tuple(sorted((one.text for one in group), key=lambda text: (len(text), text))) for group in same
-            ]
+            self.names = [_by_length(one.text for one in group) for group in same]
             ranked = [group[0] for group in same]
         else:
             self.names = [(one.text,) for one in ranked]

@@ -49,7 +49,14 @@ def test_equal_versions_are_merged():
     [
         (["demo-1.tar.gz", "demo-1-py3-none-any.whl"], {}, "demo-1-py3-none-any.whl"),
         (["demo-1.tar.gz", "demo-1-cp311-cp311-win_amd64.whl"], {}, "demo-1.tar.gz"),
-        (["demo-1.zip", "demo-1.tar.gz"], {}, "demo-1.tar.gz"),
+        (["demo-1.zip", "demo-1.tar.gz"], {}, "demo-1.zip"),
+        (["demo-1.zip", "demo-1.tar.gz"], {"as_uv": True}, "demo-1.tar.gz"),
+        (["demo-1.tgz", "demo-1.tar.bz2"], {}, "demo-1.tgz"),
+        (["demo-1.zip", "demo-1.tar.bz2"], {"as_uv": True}, "demo-1.zip"),
+        (["demo-1.tar.Z", "demo-1.ZIP", "demo-1.tar"], {}, "demo-1.tar"),
+        (["demo-1-py3-none-any.whl", "demo-1-py2.py3-none-any.whl"], {}, "demo-1-py3-none-any.whl"),
+        (["demo-1-py3-none-any.whl", "demo-1-py2.py3-none-any.whl"], {"as_uv": True}, "demo-1-py2.py3-none-any.whl"),
+        (["demo-1-2b-py3-none-any.whl", "demo-1-2a-py3-none-any.whl"], {}, "demo-1-2b"),
         (["demo-1-py3-none-any.whl", "demo-1-cp312-cp312-manylinux_2_17_x86_64.whl"], {}, "cp312-manylinux"),
         (["demo-1-2-py3-none-any.whl", "demo-1-10-py3-none-any.whl"], {}, "demo-1-10"),
         (
@@ -62,6 +69,19 @@ def test_equal_versions_are_merged():
 def test_best_matching_file_is_chosen(filenames, options, taken):
     [filename] = fitting(candidates({"1": {"filenames": filenames}}, **options)).values()
     assert taken in filename
+
+
+def test_last_file_of_equal_versions_is_chosen_by_pip_and_the_first_by_uv():
+    releases = {"1.0": {"filenames": ["demo-1.0.tar.gz"]}, "1.0.0": {"filenames": ["demo-1.0.0.tar.gz"]}}
+    for as_uv, taken in ((False, "demo-1.0.tar.gz"), (True, "demo-1.0.0.tar.gz")):
+        assert list(fitting(candidates(releases, as_uv=as_uv)).values()) == [taken]
+
+
+def test_sdist_of_another_suffix_cannot_be_chosen():
+    for filename, as_uv in (("demo-1.tar.Z", False), ("demo-1.tar.bz2", True), ("demo-1.tgz", True)):
+        usable = candidates({"1": {"filenames": [filename]}}, as_uv=as_uv)
+        assert fitting(usable) == {}, filename
+        assert usable.reasons(usable.known).total() == 1
 
 
 @pytest.mark.parametrize(

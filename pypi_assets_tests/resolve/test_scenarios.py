@@ -69,6 +69,12 @@ SCENARIOS = {
         a 2.0 tag cp310-abi3-manylinux_2_17_x86_64, a 1.0: a
         a 2.0 tag py2.py3-none-any, a 2.1 tag py2-none-any: a
         a 2.0 tag py312-none-any, a 2.2 tag py39-none-any: a""",
+    "equally good files": """
+        a 1.0 tag py3-none-any needs b, a 1.0 tag py2.py3-none-any needs c, b 1, c 1: a
+        a 1.0 build 2 needs b, a 1.0 build 10 needs c, b 1, c 1: a
+        a 1.0 build 1a needs b, a 1.0 build 1b needs c, b 1, c 1: a
+        a 1.0 build 1ab needs b, a 1.0 build 1a needs c, b 1, c 1: a
+        a 1.0 build 1 needs b, a 1.0 needs c, b 1, c 1: a""",
     "extras": """
         a 1.0: a[nope]
         a 1.0 extra x:b==1.0 extra y:b==2.0, b 1.0, b 2.0: a[x,y] | a[x] | a
@@ -126,8 +132,9 @@ def upload(index: ServedIndex, name: str, version: str, has: Mapping[str, Sequen
     requires = [own(requirement, number) for requirement in has.get("needs", ())]
     requires += [f"{own(requirement, number)}; extra == '{extra}'" for extra, requirement in extras.items()]
     python = ",".join(has.get("python", ())).replace(";", ",") or None
-    [tag] = has.get("tag", ["py3-none-any"])
-    index.wheel(name, version, requires_dist=requires, provides_extra=extras, requires_python=python, tag=tag, files={})
+    [tag], [build] = has.get("tag", ["py3-none-any"]), has.get("build", [None])
+    options = {"requires_python": python, "tag": tag, "build": build, "files": {}}
+    index.wheel(name, version, requires_dist=requires, provides_extra=extras, **options)
     if "yanked" in has:
         index.history.yank(name, version)
 
