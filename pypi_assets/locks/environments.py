@@ -111,6 +111,14 @@ class Environment:
         """The cached ranks by the end of the filename. There are far fewer ends than filenames."""
         return {}
 
+    def distance(self, filename: str) -> int:
+        """Return 2 if a wheel is for another implementation or version of Python, 1 if only its ABI differs, else 0."""
+        *_, tags = parse_wheel_filename(filename)
+        interpreters = self._interpreters
+        if any((tag.interpreter, tag.abi) in interpreters for tag in tags):
+            return 0
+        return 1 if not {tag.interpreter for tag in tags}.isdisjoint(name for name, _ in interpreters) else 2
+
     def _rank(self, name_end: str) -> Rank | None:
         try:
             _, _, build, tags = parse_wheel_filename(f"x-0-{name_end}")

@@ -230,7 +230,39 @@ def _candidate(version: Version, files: list[Row], conditions: Conditions) -> Ca
     unyanked = [file for file in choice if not file["yanked"]]
     candidate.is_yanked = not unyanked
     candidate.file = (unyanked or choice)[0]
+    if conditions.as_uv and candidate.file["kind"] == DistributionKind.SDIST:
+        candidate.file = _resolved_by_wheel(candidate.file, files, conditions)
     return candidate
+
+
+def _resolved_by_wheel(sdist: Row, files: Iterable[Row], conditions: Conditions) -> Row:
+    """Return an sdist with the requirements of a wheel that cannot be chosen, if there is one.
+
+    uv assumes that all files of a version have the same requirements, and a wheel is read faster than an sdist. It
+    takes the wheel that is closest to fitting, the first of equally close ones, but not if a wheel is too new.
+    """
+    wheels = [
+        file for file in files if file["kind"] == DistributionKind.WHEEL and refusal(file, conditions.as_uv) != SKIPS
+    ]
+    if not wheels or not all(_is_old_enough(wheel, conditions.uploaded_before) for wheel in wheels):
+        return sdist
+
+    def distance(wheel: Row) -> tuple[bool, bool, int, str]:
+        is_yanked = wheel["yanked"] and not sdist["yanked"]
+        filename = wheel["filename"]
+        if conditions.only_source:
+            return False, False, 0, filename
+        return (
+            is_yanked,
+            not conditions.allow_python(wheel["requires_python"]),
+            conditions.environment.distance(filename),
+            filename,
+        )
+
+    closest = min(wheels, key=distance)
+    if closest["requires_dist"] is None:
+        return sdist
+    return {**sdist, "requires_dist": closest["requires_dist"], "refusals": closest.get("refusals")}
 
 
 def _as_uv_reads(file: Row) -> Row:

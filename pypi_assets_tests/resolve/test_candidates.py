@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -5,6 +6,7 @@ from packaging.specifiers import SpecifierSet
 
 from pypi_assets.locks.environments import named_environment
 from pypi_assets.resolve.candidates import Candidate, Candidates, Conditions
+from pypi_assets.resolve.positions import Positions
 from pypi_assets.resolve.version_sets import Notes
 from pypi_assets_tests.resolve.made_index import LINUX, MadeIndex, Release
 
@@ -22,6 +24,40 @@ def fitting(usable: Candidates) -> dict[str, str]:
     return {
         candidate.text: candidate.file["filename"] for candidate in everything(usable) if candidate.file is not None
     }
+
+
+JANUARY = datetime(2026, 1, 31, tzinfo=UTC)
+SDIST: dict[str, object] = {
+    **dict.fromkeys(("requires_python", "refusals", "installed_metadata", "outcome")),
+    "project": "demo",
+    "version": "1",
+    "kind": "sdist",
+    "filename": "demo-1.tar.gz",
+    "requires_dist": ["own"],
+    "yanked": False,
+    "sha256": "",
+    "uploaded_at": "2026-01-01T00:00:00Z",
+}
+
+
+def wheel_row(tag: str, requires_dist: list[str]) -> dict[str, object]:
+    return SDIST | {"kind": "wheel", "filename": f"demo-1-{tag}.whl", "requires_dist": requires_dist}
+
+
+def chosen_of(files: list[dict[str, object]], **options: object) -> Mapping[str, object]:
+    """Return the file that is chosen, by uv's rules if nothing else is said."""
+    conditions = Conditions(**{"environment": LINUX, "as_uv": True} | options)  # type: ignore[arg-type]
+
+    class OneRelease:
+        names = ("1",)
+
+        def files(self, name: str) -> list[dict[str, object]]:
+            return files
+
+    candidate = Candidates("demo", OneRelease(), Positions(["1"]), conditions)[0]
+    assert candidate.file is not None
+    assert candidate.file["filename"] == "demo-1.tar.gz"
+    return candidate.file
 
 
 def test_valid_versions_are_sorted_and_others_skipped():
@@ -75,6 +111,30 @@ def test_last_file_of_equal_versions_is_chosen_by_pip_and_the_first_by_uv():
     releases = {"1.0": {"filenames": ["demo-1.0.tar.gz"]}, "1.0.0": {"filenames": ["demo-1.0.0.tar.gz"]}}
     for as_uv, taken in ((False, "demo-1.0.tar.gz"), (True, "demo-1.0.0.tar.gz")):
         assert list(fitting(candidates(releases, as_uv=as_uv)).values()) == [taken]
+
+
+def test_sdist_is_resolved_by_the_closest_wheel_for_uv():
+    cases = [  # wheels by the project that they require, the closest first
+        {"platform": "cp312-cp312-win_amd64", "abi": "cp312-cp313t-linux_x86_64", "python": "cp311-cp311-win_amd64"},
+        {"abi": "cp312-none-win_amd64.win32", "python": "cp311-cp311-any"},
+        {"first": "cp312-cp312-macosx_11_0_arm64", "second": "cp312-cp312-win_amd64"},
+    ]
+    for case in cases:
+        files = [wheel_row(tag, [name]) for name, tag in reversed(case.items())]
+        for as_uv, required in ((False, ["own"]), (True, [next(iter(case))])):
+            assert chosen_of([SDIST, *files], as_uv=as_uv)["requires_dist"] == required, case
+    old = wheel_row("cp312-cp312-win_amd64", ["wheel"])
+    others: dict[str, object] = {"uploaded_at": "2026-02-01T00:00:00Z", "filename": "demo-1-py2-none-any.whl"}
+    assert chosen_of([SDIST, old, old | others], uploaded_before=JANUARY)["requires_dist"] == ["own"]
+    for change in ({"yanked": True}, {"requires_python": ">=3.13"}):
+        farther = wheel_row("cp312-cp312-macosx_11_0_arm64", ["farther"]) | change
+        nearer = wheel_row("py2-none-any", ["nearer"])
+        assert chosen_of([SDIST, farther, nearer])["requires_dist"] == ["nearer"], change
+        assert chosen_of([SDIST, farther])["requires_dist"] == ["farther"], change
+    unread = old | {"requires_dist": None}
+    assert chosen_of([SDIST, unread])["requires_dist"] == ["own"]
+    fits = wheel_row("py3-none-any", ["wheel"])
+    assert chosen_of([SDIST, fits], only_source=True)["requires_dist"] == ["wheel"]
 
 
 def test_sdist_of_another_suffix_cannot_be_chosen():
