@@ -1,6 +1,8 @@
 """Read locks: uv.lock, pylock.toml (PEP 751), poetry.lock, and files in the format of requirements.txt."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.distributions.poetry_requirements import python_marker
+from pypi_assets.distributions.requirements import same_version
 from pypi_assets.locks.lock_content import (
     LockError,
     checked_marker,
@@ -51,20 +54,30 @@ _FROM_INDEX = "legacy"
 
 def poetry_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
     """Yield the packages of a poetry.lock. Raise LockError with the key."""
-    version = text_at(table_at(content, "metadata", ""), "lock-version", "metadata.") or ""
-    if not version.startswith(("1.", "2.")):
-        raise LockError(f"metadata.lock-version: expected 1.x or 2.x as written by Poetry, not {shown(version)}")
+    metadata = table_at(content, "metadata", "")
+    lock_version = text_at(metadata, "lock-version", "metadata.") or ""
+    if not lock_version.startswith(("1.", "2.")):
+        raise LockError(f"metadata.lock-version: expected 1.x or 2.x as written by Poetry, not {shown(lock_version)}")
+    files = table_at(metadata, "files", "metadata.")
     for number, package in enumerate(tables_at(content, "package", ""), start=1):
         name = required_name(package, f"package {number}")
         where = f"package {number} ({name})"
+        version = text_at(package, "version", f"{where}: ")
         source = table_at(package, "source", f"{where}: ")
         kind = text_at(source, "type", f"{where}: source.") or _FROM_INDEX
         yield LockEntry(
             where=where,
             name=name,
-            version=text_at(package, "version", f"{where}: "),
+            version=version,
             marker=_poetry_marker(package, where),
-            files=tuple(_poetry_files(package, where)),
+            files=(
+                *_poetry_files(package, "files", f"{where}: "),
+                *(
+                    file
+                    for file in _poetry_files(files, name, "metadata.files.")
+                    if _is_of_version(file, name, version)
+                ),
+            ),
             elsewhere=None if kind == _FROM_INDEX else kind,
             index=text_at(source, "url", f"{where}: source.") if kind == _FROM_INDEX else None,
         )
@@ -89,10 +102,16 @@ def _poetry_marker(package: Mapping[str, Any], where: str) -> str | None:
     return " or ".join(f"({marker})" for marker in markers if marker) or None
 
 
-def _poetry_files(package: Mapping[str, Any], where: str) -> Iterator[LockedFile]:
-    for file in tables_at(package, "files", f"{where}: "):
-        hashes = hashes_of(text_at(file, "hash", f"{where}: files."), f"{where}: hash")
-        yield LockedFile(text_at(file, "file", f"{where}: files."), hashes)
+def _poetry_files(parent: Mapping[str, Any], key: str, where: str) -> Iterator[LockedFile]:
+    for file in tables_at(parent, key, where):
+        hashes = hashes_of(text_at(file, "hash", f"{where}{key}."), f"{where}{key}: hash")
+        yield LockedFile(text_at(file, "file", f"{where}{key}."), hashes)
+
+
+def _is_of_version(file: LockedFile, project: str, version: str | None) -> bool:
+    """Check whether a file may have this version. Poetry before 1.5 lists the files of all versions together."""
+    stated = None if file.filename is None else parse_filename(file.filename, project).version
+    return stated is None or version is None or same_version(stated, version)
 
 
 def pylock_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
@@ -142,7 +161,9 @@ def _pylock_file(file: PackageSdist | PackageWheel) -> LockedFile:
 _UV_LOCK_VERSION = 1
 """The version of the format. Its revisions only add values that older readers can ignore."""
 _OF_ROOTS = ("editable", "virtual")
-"""The source types of workspace members."""
+"""The source types of workspace members. The manifest names members that are installed otherwise."""
+_MANIFEST: Node = ("", "", "")
+"""The root for requirements in the manifest, which are a script's, or in groups of a workspace without a project."""
 
 
 def uv_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
@@ -169,25 +190,38 @@ def uv_entries(content: Mapping[str, Any]) -> Iterator[LockEntry]:
 
 
 def uv_graph(content: Mapping[str, Any]) -> Graph | None:
-    """Return which packages require which, or None if the lock has no workspace, like the lock of a script.
+    """Return which packages require which, or None if nothing in the lock is a root.
 
     Call it after `uv_entries`. Raise LockError.
     """
+    manifest = table_at(content, "manifest", "")
+    members = set(map(canonicalize_name, texts_at(manifest, "members", "manifest.")))
     nodes: dict[str, list[Node]] = {}
-    roots, requires = [], {}
+    roots = []
+    required = {_MANIFEST: tuple(_required_by_manifest(manifest))}
     for where, package in _uv_packages(content):
         node = _node(package, where)
         nodes.setdefault(node[0], []).append(node)
-        if not table_at(package, "source", f"{where}: ").keys().isdisjoint(_OF_ROOTS):
+        if node[0] in members or not table_at(package, "source", f"{where}: ").keys().isdisjoint(_OF_ROOTS):
             roots.append(node)
-    known = {node for versions in nodes.values() for node in versions}
-    for where, package in _uv_packages(content):
-        requires[_node(package, where)] = tuple(
-            required
-            for required in _required(package, where)
-            if required.node in known or (required.node[1] is None and required.node[0] in nodes)
-        )
+        required[node] = tuple(_required(package, where))
+    if required[_MANIFEST]:
+        roots.append(_MANIFEST)
+    requires = {node: tuple(_known(some, nodes)) for node, some in required.items()}
     return Graph(tuple(roots), requires, {name: tuple(versions) for name, versions in nodes.items()}) if roots else None
+
+
+def _known(required: Iterable[Requires], nodes: Mapping[str, list[Node]]) -> Iterator[Requires]:
+    """Yield the requirements on packages of the lock. A requirement without a source counts for all sources."""
+    for one in required:
+        name, version, source = one.node
+        if version is None:
+            if name in nodes:
+                yield one
+            continue
+        for node in nodes.get(name, ()):
+            if node[1] == version and source in {"", node[2]}:
+                yield replace(one, node=node)
 
 
 def _uv_packages(content: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -196,7 +230,27 @@ def _uv_packages(content: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 
 def _node(package: Mapping[str, Any], where: str) -> Node:
-    return canonicalize_name(required_name(package, where)), text_at(package, "version", f"{where}: ") or ""
+    version = text_at(package, "version", f"{where}: ") or ""
+    return canonicalize_name(required_name(package, where)), version, _source(package, where)
+
+
+def _source(package: Mapping[str, Any], where: str) -> str:
+    """Return a text that is equal for equal sources, or "" if the table is missing."""
+    source = table_at(package, "source", f"{where}: ")
+    return repr(sorted(source.items(), key=itemgetter(0))) if source else ""
+
+
+def _required_by_manifest(manifest: Mapping[str, Any]) -> Iterator[Requires]:
+    """Yield the requirements of a script, and of groups in a workspace whose root is not a project."""
+    groups = table_at(manifest, "dependency-groups", "manifest.")
+    lists = {"requirements": tables_at(manifest, "requirements", "manifest.")}
+    lists |= {f"dependency-groups.{name}": tables_at(groups, name, "manifest.dependency-groups.") for name in groups}
+    for key, required in lists.items():
+        for number, entry in enumerate(required, start=1):
+            place = f"manifest.{key} {number}"
+            marker = checked_marker(text_at(entry, "marker", f"{place}: "), f"{place}: ")
+            extras = frozenset(map(canonicalize_name, texts_at(entry, "extras", f"{place}: ")))
+            yield Requires((canonicalize_name(required_name(entry, place)), None, ""), extras, marker)
 
 
 def _required(package: Mapping[str, Any], where: str) -> Iterator[Requires]:
@@ -215,7 +269,7 @@ def _required(package: Mapping[str, Any], where: str) -> Iterator[Requires]:
             name, version = canonicalize_name(required_name(entry, place)), text_at(entry, "version", f"{place}: ")
             marker = checked_marker(text_at(entry, "marker", f"{place}: "), f"{place}: ")
             wanted = frozenset(texts_at(entry, "extra", f"{place}: "))
-            yield Requires((name, version), wanted, marker, by_extra)
+            yield Requires((name, version, _source(entry, place)), wanted, marker, by_extra)
 
 
 def _uv_files(package: Mapping[str, Any], where: str) -> Iterator[LockedFile]:

@@ -86,10 +86,10 @@ class Pin:
         return f"{self.name}=={self.version}"
 
 
-Node = tuple[str, str | None]
-"""A package of a graph: its normalized name and its version.
+Node = tuple[str, str | None, str]
+"""A package of a graph: its normalized name, its version, and its source, since two indexes can have one version.
 
-The version is "" if the lock has none, and None stands for all versions of the name.
+The version is "" if the lock has none, and None stands for all versions of the name from any source.
 """
 
 
@@ -238,8 +238,8 @@ def selected_pins(lock: Lock, environment: Environment) -> tuple[tuple[Pin, ...]
     return pins, tuple(_two_versions(pins, environment, has_graph=lock.graph is not None))
 
 
-def _reached(graph: Graph, environment: Environment) -> set[Node]:
-    """Return the packages that can be reached from the roots.
+def _reached(graph: Graph, environment: Environment) -> set[tuple[str, str | None]]:
+    """Return the names and versions that can be reached from the roots.
 
     For a root all extras count, and for other packages only the required extras.
     """
@@ -251,7 +251,7 @@ def _reached(graph: Graph, environment: Environment) -> set[Node]:
     while todo:
         node, by_extra = todo.popleft()
         if node[1] is None:
-            new = {(version, by_extra) for version in graph.versions[node[0]]} - reached
+            new = {(known, by_extra) for known in graph.versions[node[0]]} - reached
             reached |= new
             todo.extend(new)
             continue
@@ -260,7 +260,7 @@ def _reached(graph: Graph, environment: Environment) -> set[Node]:
                 new = {(required.node, extra) for extra in (None, *required.extras)} - reached
                 reached |= new
                 todo.extend(new)
-    return {node for node, _ in reached}
+    return {(name, version) for (name, version, _), _ in reached}
 
 
 def _two_versions(pins: tuple[Pin, ...], environment: Environment, *, has_graph: bool) -> Iterator[Remark]:

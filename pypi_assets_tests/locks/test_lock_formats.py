@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pypi_assets.locks.lock_content import LockError
 from pypi_assets.locks.lock_formats import entries_reader, read_lock
-from pypi_assets.locks.pins import RemarkKind
+from pypi_assets.locks.pins import LockedFile, RemarkKind
 from pypi_assets_tests.locks import samples
 from pypi_assets_tests.naming import mentions, naming
 
@@ -51,6 +51,17 @@ def test_every_entry_is_a_pin_or_a_remark(
     remarks = read_lock(tmp_path / filename).remarks
     assert [remark.project for remark in remarks] == elsewhere
     assert {remark.kind for remark in remarks} == {RemarkKind.ELSEWHERE}
+
+
+def test_files_that_poetry_lists_apart_belong_to_their_version(tmp_path: Path) -> None:
+    versions = ("1.0", "2.0")
+    packages = "".join(f"[[package]]\nname = 'Demo'\nversion = '{version}'\n" for version in versions)
+    wheels = [f"demo-{version}-py3-none-any.whl" for version in versions]
+    files = ", ".join(f"{{ file = '{wheel}', hash = 'sha256:{wheel[5]}' }}" for wheel in wheels)
+    text = f"{packages}[metadata]\nlock-version = '1.1'\n[metadata.files]\nDemo = [{files}]\n"
+    assert read(tmp_path, "poetry.lock", text) == ["Demo==1.0", "Demo==2.0"]
+    for pin, wheel in zip(read_lock(tmp_path / "poetry.lock").pins, wheels, strict=True):
+        assert pin.files == (LockedFile(wheel, {"sha256": wheel[5]}),)
 
 
 def test_duplicate_entry_is_one_pin_and_named(tmp_path: Path) -> None:

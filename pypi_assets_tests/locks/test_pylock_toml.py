@@ -84,17 +84,18 @@ def test_entries_have_files_markers_and_index() -> None:
 def test_graph_starts_at_workspace_members() -> None:
     graph = uv_graph(tomllib.loads(samples.UV))
     assert graph is not None
-    assert graph.roots == (("app", "0.1"),)
-    assert Requires(("six", "2.0"), frozenset(), "python_full_version >= '3.12'") in graph.requires["app", "0.1"]
-    assert (
-        Requires(("old", None), frozenset(), "python_full_version < '3.10'", "legacy") in graph.requires["app", "0.1"]
-    )
-    assert Requires(("tool", None)) in graph.requires["app", "0.1"]
-    assert graph.versions["tool"] == (("tool", "1.0"),)
-    assert graph.versions["six"] == (("six", "1.0"), ("six", "2.0"))
+    [root] = graph.roots
+    assert root[:2] == ("app", "0.1")
+    registry = "[('registry', 'https://example.org/simple')]"
+    required = graph.requires[root]
+    assert Requires(("six", "2.0", registry), frozenset(), "python_full_version >= '3.12'") in required
+    assert Requires(("old", None, ""), frozenset(), "python_full_version < '3.10'", "legacy") in required
+    assert Requires(("tool", None, "")) in required
+    assert [node[:2] for node in graph.versions["tool"]] == [("tool", "1.0")]
+    assert graph.versions["six"] == (("six", "1.0", registry), ("six", "2.0", registry))
 
 
-def test_script_lock_has_no_graph() -> None:
+def test_lock_without_a_root_has_no_graph() -> None:
     assert uv_graph({"version": 1, "package": [{"name": "a", "version": "1", "source": {"registry": "x"}}]}) is None
 
 

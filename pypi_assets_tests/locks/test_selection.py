@@ -32,6 +32,83 @@ def test_workspace_installs_the_closure_of_its_members(
     assert remarks == ()
 
 
+UV_ROOTS = """
+version = 1
+{manifest}
+[[package]]
+name = "member"
+version = "1"
+source = {{ {source} = "member" }}
+[package.optional-dependencies]
+fast = [{{ name = "extra" }}]
+[package.dev-dependencies]
+test = [{{ name = "grouped", marker = "os_name == 'posix'" }}]
+[[package]]
+name = "extra"
+version = "1"
+source = {{ registry = "https://example.org/simple" }}
+[[package]]
+name = "grouped"
+version = "1"
+source = {{ registry = "https://example.org/simple" }}
+[package.optional-dependencies]
+all = [{{ name = "extra" }}]
+"""
+UV_INDEXES = """
+version = 1
+[[package]]
+name = "app"
+version = "1"
+source = { virtual = "." }
+dependencies = [
+    { name = "torch", version = "2", source = { registry = "https://cpu.example.org" }, marker = "os_name == 'nt'" },
+    { name = "torch", version = "2", source = { registry = "https://gpu.example.org" }, marker = "os_name != 'nt'" },
+]
+[[package]]
+name = "driver"
+version = "1"
+source = { registry = "https://gpu.example.org" }
+[[package]]
+name = "torch"
+version = "2"
+source = { registry = "https://gpu.example.org" }
+dependencies = [{ name = "driver" }]
+[[package]]
+name = "torch"
+version = "2"
+source = { registry = "https://cpu.example.org" }
+"""
+
+
+def selected_of_uv(folder: Path, text: str, platform: str) -> list[str]:
+    (folder / "uv.lock").write_text(text)
+    pins, _ = selected_pins(read_lock(folder / "uv.lock"), named_environment("3.12", platform))
+    return [one.name for one in pins]
+
+
+def test_each_root_of_a_uv_lock_leads_to_its_requirements(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    group = "[manifest.dependency-groups]\ndev = [{ name = 'Grouped', extras = ['all'], marker = \"os_name == 'nt'\" }]"
+    script = "[manifest]\nrequirements = [{ name = 'grouped', specifier = '>=1' }]"
+    cases = [
+        ("editable", "", "linux", ["extra", "grouped"]),
+        ("editable", "", "windows", ["extra"]),
+        ("directory", "[manifest]\nmembers = ['member', 'other']", "linux", ["extra", "grouped"]),
+        ("directory", group, "windows", ["extra", "grouped"]),
+        ("directory", group, "linux", []),
+        ("directory", script, "linux", ["grouped"]),
+        ("directory", "", "windows", ["extra", "grouped"]),  # without a root, all packages count
+    ]
+    for source, manifest, platform, expected in cases:
+        with subtests.test(source=source, manifest=manifest, platform=platform):
+            text = UV_ROOTS.format(source=source, manifest=manifest)
+            assert selected_of_uv(tmp_path, text, platform) == expected
+
+
+def test_package_of_two_indexes_has_the_requirements_of_each(tmp_path: Path) -> None:
+    assert selected_of_uv(tmp_path, UV_INDEXES, "linux") == ["driver", "torch"]
+    assert selected_of_uv(tmp_path, UV_INDEXES, "windows") == ["torch"]
+
+
 def pin(version: str, marker: str | None = None) -> Pin:
     return Pin("a", "a", version, f"line {version}", marker)
 
@@ -57,10 +134,11 @@ def test_conflicting_versions_are_named(pins: tuple[Pin, ...], python: str | Non
 
 def test_dense_graph_takes_linear_time() -> None:
     def select(count: int) -> None:
-        nodes = tuple(("x", f"{number}") for number in range(count))
-        requires = {node: (Requires(("x", None)),) for node in nodes} | {("app", "1"): (Requires(("x", None)),)}
-        pins = tuple(Pin("x", "x", version or "", "line 1") for _, version in nodes)
-        lock = Lock("uv.lock", pins, (), Graph((("app", "1"),), requires, {"x": nodes}))
+        nodes = tuple(("x", f"{number}", "") for number in range(count))
+        root, to_all = ("app", "1", ""), (Requires(("x", None, "")),)
+        requires = dict.fromkeys((*nodes, root), to_all)
+        pins = tuple(Pin("x", "x", version, "line 1") for _, version, _ in nodes)
+        lock = Lock("uv.lock", pins, (), Graph((root,), requires, {"x": nodes}))
         assert selected_pins(lock, named_environment("3.12", "linux"))[0] == pins
 
     assert growth(select, 50) < 5
