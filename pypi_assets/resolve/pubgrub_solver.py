@@ -201,7 +201,7 @@ class _Solver:
 
     def _of_question(self) -> list[_Dependency]:
         roots = [wanted for wanted in self._question.requirements if self._provider.holds(wanted, "")]
-        return [one for wanted in roots for one in self._constrained(wanted, _shown(wanted.marker), "")]
+        return [one for wanted in roots for one in self._constrained(wanted, self._marker(wanted), "")]
 
     def _of_version(self, package: Package, version: int) -> list[_Dependency]:
         """Return the requirements of a version of a package. Raises _ImpossibleError."""
@@ -218,13 +218,13 @@ class _Solver:
 
     def _flattened(self, project: str, extra: str, requirements: ReleaseRequirements) -> Iterator[_Dependency]:
         """Yield dependencies. Extras of the project itself are replaced by their requirements."""
-        own, waiting, seen = [], deque[tuple[str, str]](), set[tuple[str, str]]()
+        own, waiting, seen = [], deque[tuple[str, frozenset[str]]](), set[tuple[str, frozenset[str]]]()
         for wanted in self._held(requirements, extra):
-            marker = _shown(wanted.marker)
+            marker = self._marker(wanted)
             if wanted.project != project:
                 yield from self._constrained(wanted, marker, extra)
                 continue
-            waiting += [(each, marker) for each in wanted.extras]
+            waiting += [(each, frozenset({marker})) for each in wanted.extras]
             bits, is_pin = self._matching(wanted)
             own.append(_Dependency(self._package(project, "", marker), bits, is_pin, wanted))
         while waiting:
@@ -233,11 +233,11 @@ class _Solver:
             seen.add(one)
             self._watch.look()  # combinations of markers can be very many
             for wanted in self._held(requirements, one[0]):
-                marker = _joined(one[1], _shown(wanted.marker))
+                markers = one[1] | {self._marker(wanted)}  # a set, since extras can require each other in a circle
                 if wanted.project == project:
-                    waiting += [(each, marker) for each in wanted.extras]
+                    waiting += [(each, markers) for each in wanted.extras]
                 else:
-                    yield from self._constrained(wanted, marker, one[0])
+                    yield from self._constrained(wanted, _joined(*markers), one[0])
         yield from own
 
     def _held(self, requirements: ReleaseRequirements, extra: str) -> Sequence[Wanted]:
@@ -247,6 +247,10 @@ class _Solver:
             if wanted.url is not None:
                 raise _ImpossibleError(f"it requires {wanted.project} from a URL")
         return held
+
+    def _marker(self, wanted: Wanted) -> str:
+        """Return the text of a marker that is a part of uv's package, or "" if packages do not have one."""
+        return _shown(wanted.marker) if self._is_uv else ""
 
     def _package(self, project: str, extra: str, marker: str) -> Package:
         """Return the package for a requirement. For uv, an extra or a marker makes it a proxy."""
@@ -261,7 +265,7 @@ class _Solver:
         for constraint in self._constraints.get(wanted.project, ()):
             if self._provider.holds(constraint, extra):
                 bits, is_pin = self._matching(constraint)
-                joined = _joined(marker, _shown(constraint.marker))
+                joined = _joined(marker, self._marker(constraint))
                 yield _Dependency(self._package(wanted.project, "", joined), bits, is_pin, Constrained(constraint))
 
     def _matching(self, wanted: Wanted) -> tuple[int, bool]:

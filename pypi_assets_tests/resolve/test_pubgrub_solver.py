@@ -21,6 +21,10 @@ def pins(projects: Projects, *requirements: str, **options: Any) -> dict[str, st
     return resolve(MadeIndex(projects), question(*requirements, **{"semantics": Semantics.UV} | options)).pins
 
 
+def pins_within(seconds: float, projects: Projects, *requirements: str, **options: Any) -> dict[str, str]:
+    return resolve(MadeIndex(projects), question(*requirements, **options), most_seconds=seconds).pins
+
+
 def test_projects_are_decided_in_order_of_appearance() -> None:
     projects: Projects = {"a": {"1": [], "2": ["b<2"]}, "b": {"1": [], "2": ["a<2"]}}
     assert pins(projects, "a", "b") == {"a": "2", "b": "1"}
@@ -45,6 +49,22 @@ def test_extra_and_marker_requirements_are_decided_with_their_project() -> None:
     assert pins(projects, "app; python_version > '3'", "app[more]; sys_platform == 'linux'")["app"] == "1"
     assert pins(projects, "all[c]") == {"all": "1", "one": "1"}
     assert pins(projects, "all [ never, B ]") == {"all": "1", "one": "1"}
+
+
+def test_extras_that_require_each_other_under_markers_are_resolved() -> None:
+    markers = ["python_version >= '3'", "sys_platform != 'x'", "os_name != 'x' or sys_platform == 'linux'"]
+    itself = [f"all[all]>0; extra == 'all' and {marker}" for marker in markers]
+    circle = [
+        *(f"all[b]; extra == 'a' and ({marker})" for marker in markers),
+        *(f"all[a]; extra == 'b' and ({marker})" for marker in markers[:2]),
+        *("one; extra == 'a'", "all[all]; extra == 'b'"),
+    ]
+    projects: Projects = {"all": {"1": [], "2": [*itself, *circle]}, "one": {"1": [], "2": []}, "last": {"1": ["two"]}}
+    for semantics in Semantics:
+        assert pins_within(5, projects, "all[all]", semantics=semantics) == {"all": "2"}
+        assert pins_within(5, projects, "all[b]", "one<2", semantics=semantics) == {"all": "2", "one": "1"}
+        with pytest.raises(UnsolvableError):
+            pins_within(5, projects, "all[a]>1", "last", semantics=semantics)
 
 
 def test_constraints_apply_to_required_projects() -> None:
