@@ -22,9 +22,10 @@ from pypi_assets.index.errors import (
     RefusedError,
     TransientError,
 )
+from pypi_assets.index.file_endings import FILE_ENDINGS
 from pypi_assets.index.kind_names import AUTO, PAGES, SIMPLE, XMLRPC
 from pypi_assets.index.models import ListedProject
-from pypi_assets.index.observing.html_pages import FILE_ENDINGS, read_html_list
+from pypi_assets.index.observing.html_pages import read_html_list
 from pypi_assets.index.observing.page_source import ACCEPT, MAX_PAGE_BYTES, SimplePages, require_html
 from pypi_assets.index.observing.shown_pages import NO_VALIDATORS, ShownPage, ShownProject
 from pypi_assets.index.pages import read_listed_projects, read_listing_serial

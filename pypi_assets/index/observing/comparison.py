@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 from packaging.utils import canonicalize_name, canonicalize_version
 
+from pypi_assets.index.file_endings import RELEASE_ENDINGS
 from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, ProjectPage
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage
 
@@ -25,7 +26,6 @@ MOST_GONE = 2_000
 _MOST_BEFORE = 8
 _PAGE = ""
 """Stands for the page itself, in place of a filename."""
-_ENDINGS = (".whl", ".tar.gz", ".zip", ".egg", ".tar.bz2", ".tgz", ".tar.xz", ".tar.Z")
 
 
 class KnownFile(msgspec.Struct, omit_defaults=True):
@@ -344,7 +344,7 @@ def version_of(filename: str, project: str, listed: Sequence[str] = ()) -> str |
     If one of the `listed` versions is equal, its spelling is returned: `1.0` for `demo-1.0.0.tar.gz`, if the page lists
     `1.0`.
     """
-    ending = next((candidate for candidate in _ENDINGS if filename.lower().endswith(candidate.lower())), None)
+    ending = next((candidate for candidate in RELEASE_ENDINGS if filename.lower().endswith(candidate)), None)
     if ending is None:
         return None
     stem = filename[: -len(ending)]

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from packaging.utils import canonicalize_name
 
 from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.file_endings import FILE_ENDINGS
 from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, broken_entry, require_few
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage, ShownProject
 from pypi_assets.index.pages import check_filename, read_digest
@@ -40,22 +41,6 @@ _TEXT_ENCODINGS = {
     "cp1252": "cp1252",
     "utf-16": "utf-16",
 }
-FILE_ENDINGS = (
-    ".whl",
-    ".tar.gz",
-    ".zip",
-    ".egg",
-    ".tar.bz2",
-    ".tgz",
-    ".tar.xz",
-    ".tar.z",
-    ".tar",
-    ".exe",
-    ".msi",
-    ".rpm",
-    ".deb",
-    ".dmg",
-)
 _TITLES = re.compile(
     r"\s*+(?:[^\s:]++: )?(?:links for|index of|directory listing for|simple index|simple list|simple package)\b",
     re.IGNORECASE,

@@ -255,6 +255,10 @@ def test_memory_of_removed_files_is_bounded() -> None:
         ("demo-pkg.zip", None),
         ("demo-pkg-1.0.exe", None),
         ("demo_pkg-1.0-py3.8.egg", "1.0"),
+        ("demo-pkg-1.0.tgz", "1.0"),
+        ("demo-pkg-1.0.tar.Z", "1.0"),
+        ("demo-pkg-1.0.TXZ", "1.0"),
+        ("demo-pkg-1.0.tar.lzma", "1.0"),
     ],
 )
 def test_versions_of_filenames(filename: str, version: str | None) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pypi_assets.distributions.filenames import SDIST_SUFFIXES
 from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.models import IndexFile
 from pypi_assets.index.observing.html_pages import MAX_HTML_BYTES, read_html, read_html_list, read_html_page
@@ -80,6 +81,11 @@ def test_other_files_are_skipped_and_filenames_come_from_urls() -> None:
         "<a href='demo%2D1.0%2Bl.tar.gz'>other text</a><a href='README.txt'>r</a><a name='x' href=''>e</a>"
     )
     assert list(by_filename) == ["demo-1.0+l.tar.gz"]
+
+
+def test_each_kind_of_sdist_is_a_file() -> None:
+    names = [f"demo-1.0{suffix}" for suffix in (*SDIST_SUFFIXES, ".tar.Z", ".TGZ")]
+    assert list(files("".join(f"<a href='{name}'>x</a>" for name in names))) == names
 
 
 def test_broken_link_does_not_affect_others() -> None:
