@@ -48,6 +48,7 @@ _TITLES = re.compile(
 """How page titles of common servers begin, including empty pages. devpi puts the name of its index in front."""
 _NOT_FILLED_IN = {"submit", "hidden", "button", "image", "reset"}
 """Input types that do not make a form a login form. devpi's page has such a form, to refresh a mirrored project."""
+_INDEX_FILE = re.compile(r"(?<=/)index\.html?\Z", re.IGNORECASE)
 _HASH = re.compile(r"(?P<algorithm>md5|sha1|sha224|sha256|sha384|sha512|blake2b(?:_256)?)=(?P<digits>[0-9A-Za-z]++)")
 _DATA_METADATA = ("data-core-metadata", "data-dist-info-metadata")
 
@@ -154,8 +155,9 @@ def _encoding(body: bytes, charset: str | None) -> str:
 def read_html_list(body: bytes, *, url: str, charset: str | None, index_url: str) -> list[ShownProject]:
     """Return the projects that the list in `body` links to, in order and without duplicates.
 
-    A link counts as a project if it leads to a folder directly below `index_url`. Raises RefusedError if there is no
-    such link, unless the page is recognizably an index page.
+    A link counts as a project if it leads to a folder directly below `index_url`, or to the folder's `index.html`, as
+    on servers of static files. Raises RefusedError if there is no such link, unless the page is recognizably an index
+    page.
     """
     page = read_html(body, url=url, charset=charset)
     below = {_path(index_url), _path(page.base), _path(url)}
@@ -163,7 +165,7 @@ def read_html_list(body: bytes, *, url: str, charset: str | None, index_url: str
     for link in page.links:
         address = _joined(page.base, link.href)
         parts = urlsplit(address)
-        parent, _, segment = parts.path.rstrip("/").rpartition("/")
+        parent, _, segment = _INDEX_FILE.sub("", parts.path).rstrip("/").rpartition("/")
         name = unquote(segment)
         normalized = canonicalize_name(name)
         if parts.scheme not in {"http", "https"} or f"{parent}/" not in below or not _is_name(name):

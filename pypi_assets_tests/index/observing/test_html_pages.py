@@ -160,6 +160,21 @@ def test_list_has_each_project_of_the_index_once() -> None:
     ]
 
 
+def test_list_may_link_to_index_files_of_folders() -> None:
+    index_url = "http://h/simple/"
+    body = (
+        "<a href='demo/index.html'>demo</a><a href='/simple/Other.Pkg/INDEX.HTM'>x</a><a href='index.html'>itself</a>"
+        "<a href='../index.html'>..</a><a href='index.html/'>a project</a><a href='third/other.html'>x</a>"
+    )
+    for url in (index_url, f"{index_url}index.html"):
+        parsed = read_html_list(body.encode(), url=url, charset=None, index_url=index_url)
+        assert [(project.name, project.url) for project in parsed] == [
+            ("demo", "http://h/simple/demo/index.html"),
+            ("Other.Pkg", "http://h/simple/Other.Pkg/INDEX.HTM"),
+            ("index.html", "http://h/simple/index.html/"),
+        ]
+
+
 @pytest.mark.parametrize(
     ("content", "charset"),
     [
