@@ -6,7 +6,7 @@ time.
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import BinaryIO
 from urllib.parse import urljoin
 
@@ -28,12 +28,13 @@ from pypi_assets.index.models import (
     require_few,
 )
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage
-from pypi_assets.index.urls import redact
+from pypi_assets.index.urls import quote_blanks, redact
 
 RENDERED_METADATA_KEY = "_core-metadata-is-rendered"
 """The key of a file whose metadata pypi-assets has rendered from its record: they are not the bytes of its METADATA."""
 _CORE_METADATA_KEYS = ("core-metadata", "data-dist-info-metadata", "dist-info-metadata")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 _DIGITS = re.compile(r"[0-9a-f]{1,200}")
 # A URL that the normalization of RFC 3986 leaves unchanged: absolute, without port, user or query, and without dot
 # segments.
@@ -79,9 +80,7 @@ def read_shown_page(body: bytes, *, project: str, url: str) -> ShownPage:
         last_serial = read_meta_serial(_read_object(document, "the page").get("meta"))
         if canonicalize_name(_read_text(document, "name")) != project:
             raise ValueError(f"it is the page of {document['name']}")
-        status = _read_object(document.get("project-status", {}), "project-status").get("status", "active")
-        if not isinstance(status, str):
-            raise ValueError("project-status is not text")
+        status = _read_status(document.get("project-status"))
         files, broken = _read_files(document.get("files"), url)
         versions = _read_versions(document.get("versions"))
     except ValueError as error:
@@ -109,6 +108,14 @@ def read_serial(value: object) -> int | None:
     if value is not None and not is_count(value):
         raise ValueError("_last-serial is not a number")
     return value
+
+
+def _read_status(value: object) -> str:
+    """Return the status of a project (PEP 792), which is `active` if the index states none."""
+    status = None if value is None else _read_object(value, "project-status").get("status")
+    if status is not None and not isinstance(status, str):
+        raise ValueError("project-status is not text")
+    return status or "active"
 
 
 def _read_versions(versions: object) -> tuple[str, ...]:
@@ -170,10 +177,8 @@ def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
     size = entry.get("size")
     if size is not None and not is_count(size):
         raise ValueError("size is not a number of bytes")
-    uploaded_at = _read_optional_text(entry, "upload-time")
-    if uploaded_at is not None:
-        datetime.fromisoformat(uploaded_at)
-    yanked = entry.get("yanked", False)
+    yanked = entry.get("yanked")
+    yanked = False if yanked is None else yanked
     if not isinstance(yanked, bool | str):
         raise ValueError("yanked is neither a boolean nor a reason")
     core_metadata, core_metadata_sha256 = _read_core_metadata(entry)
@@ -182,7 +187,7 @@ def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
         url=_read_url(entry, url),
         sha256=_read_sha256(_read_object(entry.get("hashes"), "hashes")),
         size=size,
-        uploaded_at=uploaded_at,
+        uploaded_at=_read_upload_time(entry),
         requires_python=_read_optional_text(entry, "requires-python"),
         yanked=yanked is not False,  # any text means yanked, even an empty one (PEP 592)
         yanked_reason=yanked if isinstance(yanked, str) and yanked else None,
@@ -194,7 +199,25 @@ def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
 def _read_url(entry: dict[str, object], page_url: str) -> str:
     """Return the file's URL without credentials, since URLs are stored and displayed."""
     address = _read_text(entry, "url")
-    return address if _WHOLE_URL.fullmatch(address) else redact(urljoin(page_url, address))
+    return address if _WHOLE_URL.fullmatch(address) else redact(quote_blanks(urljoin(page_url, address)))
+
+
+def _read_upload_time(entry: dict[str, object]) -> str | None:
+    """Return the upload time in UTC with a Z at its end, as PEP 700 requires it, so that times compare as texts.
+
+    Some indexes write another time zone or none, which is taken as UTC.
+    """
+    written = _read_optional_text(entry, "upload-time")
+    if written is None:
+        return None
+    moment = datetime.fromisoformat(written)
+    if _UTC_TIME.fullmatch(written):
+        return written
+    try:
+        in_utc = moment.astimezone(UTC) if moment.tzinfo else moment
+    except OverflowError as error:
+        raise ValueError("upload-time is out of range") from error
+    return f"{in_utc.replace(tzinfo=None).isoformat()}Z"
 
 
 def _read_core_metadata(entry: dict[str, object]) -> tuple[bool, str | None]:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pypi_assets.index.errors import RefusedError
 
@@ -17,12 +17,18 @@ _FETCHABLE = re.compile(
 )
 LIST_FOLDERS = ("simple", "+simple")
 """The folder that holds the list of projects, below an index's base URL. `+simple` is devpi's."""
+_BLANK = re.compile(r"\s")
 _LOGIN = re.compile(r"^([a-z][a-z0-9+.-]*+:)?//[^/?#]*@", re.IGNORECASE)
 
 
 def redact(url: str) -> str:
     """Return `url` without user and password. Invalid URLs are redacted too."""
     return _LOGIN.sub(r"\1//", url)
+
+
+def quote_blanks(url: str) -> str:
+    """Return `url` with each blank quoted, as installers quote them: `a b.whl` becomes `a%20b.whl`."""
+    return _BLANK.sub(lambda blank: quote(blank[0]), url)
 
 
 def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:

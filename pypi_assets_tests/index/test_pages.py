@@ -7,7 +7,7 @@ import pytest
 from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.models import IndexFile, ProjectPage
 from pypi_assets.index.pages import RENDERED_METADATA_KEY, read_project_page
-from pypi_assets.index.urls import redact
+from pypi_assets.index.urls import redact, split_fetchable
 from pypi_assets_tests.naming import naming
 
 URL = "https://index.example.org/simple/demo-pkg/"
@@ -72,9 +72,15 @@ def test_page_with_versions_that_are_not_strings_is_rejected(versions: object) -
 
 @pytest.mark.parametrize(
     ("yanked", "expected"),
-    [(False, (False, None)), (True, (True, None)), ("broken", (True, "broken")), ("", (True, None))],
+    [
+        (False, (False, None)),
+        (None, (False, None)),
+        (True, (True, None)),
+        ("broken", (True, "broken")),
+        ("", (True, None)),
+    ],
 )
-def test_yanked_is_a_flag_or_a_reason(yanked: bool | str, expected: tuple[bool, str | None]) -> None:
+def test_yanked_is_a_flag_or_a_reason(yanked: bool | str | None, expected: tuple[bool, str | None]) -> None:
     file = read_one(yanked=yanked)
     assert (file.yanked, file.yanked_reason) == expected
 
@@ -134,7 +140,7 @@ def test_file_with_a_broken_entry_has_no_url(subtests: pytest.Subtests) -> None:
         {"upload_time": "yesterday"},
         {"upload_time": 7},
         {"requires_python": 3},
-        {"yanked": None},
+        {"upload_time": "0001-01-01T00:00:00+23:00"},
         {"yanked": 1},
         {"core_metadata": "yes"},
         {"core_metadata": {"sha256": 7}},
@@ -149,6 +155,30 @@ def test_file_with_a_broken_entry_has_no_url(subtests: pytest.Subtests) -> None:
             [broken] = read(page(entry(**changes))).broken
             assert broken.name == "demo_pkg-1.0.tar.gz"
             assert json.loads(broken.text)["filename"] == broken.name
+
+
+def test_upload_time_is_in_utc(subtests: pytest.Subtests) -> None:
+    cases = {
+        "2026-11-20T09:43:17.484199Z": "2026-11-20T09:43:17.484199Z",
+        "2026-11-20T09:43:17.5Z": "2026-11-20T09:43:17.5Z",
+        "2026-11-20T09:43:17+00:00": "2026-11-20T09:43:17Z",
+        "2026-11-20T09:43:17.250000+05:30": "2026-11-20T04:13:17.250000Z",
+        "2026-11-20T00:00:00-08:00": "2026-11-20T08:00:00Z",
+        "2026-11-20T09:43:17": "2026-11-20T09:43:17Z",
+        "2026-11-20 09:43:17": "2026-11-20T09:43:17Z",
+        "2026-11-20T09:43:17.1234567Z": "2026-11-20T09:43:17.123456Z",
+        "20261120T094317Z": "2026-11-20T09:43:17Z",
+        "2026-11-20": "2026-11-20T00:00:00Z",
+    }
+    for written, expected in cases.items():
+        with subtests.test(written=written):
+            assert read_one(upload_time=written).uploaded_at == expected
+
+
+def test_null_status_means_an_active_project(subtests: pytest.Subtests) -> None:
+    for status in (None, {}, {"status": None}, {"status": "active", "reason": "r"}):
+        with subtests.test(status=status):
+            assert read(page(entry(), **{"project-status": status})).status == "active"
 
 
 def test_first_entry_of_a_duplicate_file_counts() -> None:
@@ -206,6 +236,16 @@ def test_url_is_joined_with_the_page_url(subtests: pytest.Subtests) -> None:
     for url in cases:
         with subtests.test(url=url):
             assert read_one(url=url).url == redact(urljoin(URL, url))
+
+
+def test_blanks_in_urls_are_quoted() -> None:
+    for url, quoted in (("/a b/c d.whl", "a%20b/c%20d.whl"), ("/a\u00a0b.whl?x= 1", "a%C2%A0b.whl?x=%201")):
+        found = read_one(url=url).url
+        assert found == f"https://index.example.org/{quoted}"
+        assert split_fetchable(found) == ("https", "index.example.org", "")
+    blank_in_host = read_one(url="https://a b.example.org/c.whl").url
+    with pytest.raises(RefusedError):
+        split_fetchable(str(blank_in_host))
 
 
 def test_rendered_metadata_do_not_count_as_those_of_the_file():

@@ -19,7 +19,7 @@ from pypi_assets.index.file_endings import FILE_ENDINGS
 from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, broken_entry, require_few
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage, ShownProject
 from pypi_assets.index.pages import check_filename, read_digest
-from pypi_assets.index.urls import redact
+from pypi_assets.index.urls import quote_blanks, redact
 
 MAX_HTML_BYTES = 64 * 1024**2
 MAX_LINKS = 2_000_000
@@ -238,7 +238,7 @@ def _file(filename: str, address: str, link: _HtmlLink) -> ShownFile:
     signature = link.attributes.get("data-gpg-sig")
     file = IndexFile(
         filename=filename,
-        url=redact(plain),
+        url=redact(quote_blanks(plain)),
         sha256=hashes.get("sha256"),
         size=None,
         uploaded_at=None,

@@ -88,6 +88,11 @@ def test_each_kind_of_sdist_is_a_file() -> None:
     assert list(files("".join(f"<a href='{name}'>x</a>" for name in names))) == names
 
 
+def test_blanks_in_links_are_quoted() -> None:
+    [(name, found)] = files("<a href='my files/demo-1.0 (1).zip'>x</a>").items()
+    assert (name, found.file.url) == ("demo-1.0 (1).zip", f"{URL}my%20files/demo-1.0%20(1).zip")
+
+
 def test_broken_link_does_not_affect_others() -> None:
     parsed = page(
         "<a href='demo-1.0.tar.gz#sha256=zz'>a</a><a href='ftp://h/demo-2.0.tar.gz'>b</a>"
