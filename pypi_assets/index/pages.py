@@ -140,19 +140,39 @@ def _read_files(entries: object, url: str) -> tuple[tuple[ShownFile, ...], tuple
         name = entry.get("filename") if isinstance(entry, dict) else None
         try:
             filename = _read_filename(_read_object(entry, "it"))
-            if filename in files:
-                raise ValueError("it is listed twice")
         except ValueError as error:
             broken.append(broken_entry(str(error), entry, name=name))
             continue
         try:
-            files[filename] = ShownFile(_read_file(filename, entry, url), entry["hashes"], _read_signature(entry))
+            shown = ShownFile(_read_file(filename, entry, url), entry["hashes"], _read_signature(entry))
         except ValueError as error:
             broken.append(broken_entry(str(error), entry, name=filename))
-            files[filename] = ShownFile(_without_facts(filename, is_yanked=bool(entry.get("yanked", False))))
+            shown = ShownFile(_without_facts(filename, is_yanked=bool(entry.get("yanked", False))))
+        if filename not in files:
+            files[filename] = shown
+        elif shown.file.url is not None and not is_same_file(files[filename], shown):
+            broken.append(broken_entry("it is listed twice", entry, name=filename))
     if broken and not files:
         raise ValueError(f"no entry of a file is usable: {broken[0].problem}")
     return tuple(files.values()), tuple(broken)
+
+
+def is_same_file(first: ShownFile, second: ShownFile) -> bool:
+    """Check whether two entries with one filename are one file, so that the second has nothing new.
+
+    An index that joins others, or lists a folder twice, shows a file at two URLs. They are the same file if a hash of
+    both is equal and no fact of the content differs.
+    """
+    if first == second:
+        return True
+    shared = first.hashes.keys() & second.hashes.keys()
+    sizes = {first.file.size, second.file.size} - {None}
+    return (
+        any(isinstance(first.hashes[name], str) for name in shared)
+        and all(first.hashes[name] == second.hashes[name] for name in shared)
+        and len(sizes) < 2
+        and first.file.yanked == second.file.yanked
+    )
 
 
 def _read_filename(entry: dict[str, object]) -> str:

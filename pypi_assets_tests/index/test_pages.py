@@ -181,10 +181,33 @@ def test_null_status_means_an_active_project(subtests: pytest.Subtests) -> None:
             assert read(page(entry(), **{"project-status": status})).status == "active"
 
 
-def test_first_entry_of_a_duplicate_file_counts() -> None:
-    parsed = read(page(entry(size=1), entry(size=2)))
-    assert [file.size for file in parsed.files] == [1]
-    assert len(parsed.broken) == 1
+def test_first_entry_of_a_duplicate_file_counts(subtests: pytest.Subtests) -> None:
+    address = "https://index.example.org/f/demo_pkg-1.0.tar.gz"
+    other, md5 = {"sha256": "cd" * 32}, {"md5": "ef" * 16}
+    cases: list[tuple[dict[str, object], dict[str, object], int]] = [
+        ({"size": 1}, {"size": 2}, 1),
+        ({"size": 1}, {"size": 1, "hashes": other}, 1),
+        ({"size": 1, "hashes": {}}, {"size": 1, "hashes": {}, "url": "/x/a.zip"}, 1),
+        ({"size": 1, "hashes": md5}, {"size": 1}, 1),
+        ({"size": 1, "hashes": md5 | {"sha256": SHA256}}, {"size": 1, "hashes": md5 | other}, 1),
+        ({"size": 1}, {"size": 1, "yanked": True}, 1),
+        ({"size": 1}, {"size": -1}, 1),
+        ({"size": 1}, {"size": 1}, 0),
+        ({"size": 1}, {"size": 1, "url": "https://cdn.example.org/a.zip"}, 0),
+        ({"size": 1}, {"hashes": md5 | {"sha256": SHA256}, "upload_time": "2026-11-20T09:43:17Z"}, 0),
+    ]
+    for first, second, broken in cases:
+        with subtests.test(first=first, second=second):
+            parsed = read(page(entry(**first), entry(**second)))
+            assert [(file.size, file.url) for file in parsed.files] == [(1, address)]
+            assert len(parsed.broken) == broken
+
+
+def test_page_may_list_all_files_at_two_urls() -> None:
+    names = [f"demo_pkg-{number}.zip" for number in range(30)]
+    files = [entry(filename=name, url=f"{host}{name}") for host in ("", "https://cdn.example.org/") for name in names]
+    parsed = read(page(*files))
+    assert ([file.filename for file in parsed.files], parsed.broken) == (names, ())
 
 
 def test_pages_that_break_the_protocol_are_rejected(subtests: pytest.Subtests) -> None:

@@ -18,7 +18,7 @@ from pypi_assets.index.errors import RefusedError
 from pypi_assets.index.file_endings import FILE_ENDINGS
 from pypi_assets.index.models import LONGEST_NAME, BrokenEntry, IndexFile, broken_entry, require_few
 from pypi_assets.index.observing.shown_pages import ShownFile, ShownPage, ShownProject
-from pypi_assets.index.pages import check_filename, read_digest
+from pypi_assets.index.pages import check_filename, is_same_file, read_digest
 from pypi_assets.index.urls import quote_blanks, redact
 
 MAX_HTML_BYTES = 64 * 1024**2
@@ -223,7 +223,7 @@ def _files(page: HtmlPage) -> tuple[dict[str, ShownFile], list[BrokenEntry]]:
             shown = ShownFile(_without_facts(filename, link))
         if filename not in files:
             files[filename] = shown
-        elif files[filename] != shown:
+        elif not is_same_file(files[filename], shown):
             broken.append(broken_entry("it is listed twice", link.href, name=filename))
     return files, broken
 

@@ -98,7 +98,7 @@ def test_broken_link_does_not_affect_others() -> None:
         "<a href='demo-1.0.tar.gz#sha256=zz'>a</a><a href='ftp://h/demo-2.0.tar.gz'>b</a>"
         "<a href='a%2Fb%00demo-3.0.tar.gz'>c</a><a href='http://[demo-4.0.tar.gz'>d</a>"
         f"<a href='{WHEEL}#sha256={SHA}'>e</a><a href='{WHEEL}#sha256={SHA}'>the same</a>"
-        f"<a href='/x/{WHEEL}#sha256={SHA}'>another</a>"
+        f"<a href='/x/{WHEEL}#sha256={SHA}'>the same elsewhere</a><a href='{WHEEL}#sha256={'cd' * 32}'>another</a>"
     )
     assert [entry.name for entry in parsed.broken] == [
         "demo-1.0.tar.gz",
