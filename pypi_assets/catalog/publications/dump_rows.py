@@ -411,7 +411,7 @@ class Contents:
     ) -> None:
         self._connection, self._serial, self._blank = connection, serial, blank
         self.lists = StoredLists(connection)
-        self._details = StoredContents(connection, shared_details)
+        self.shared = StoredContents(connection, shared_details)
         self._has_past = serial is not None and has_past_generations(connection)
 
         self._names: dict[int | None, object] = {}
@@ -425,8 +425,8 @@ class Contents:
         ids = [id_ for file in files for id_ in (file.requires_dist_id, file.modules_id) if id_ not in past]
         self._names = {id_: to_dump(found) for id_, found in self.lists.load_json(ids).items()}
         self._names |= past | {None: None}
-        shared = self._details.load(file.shared_details_id for file in files)
-        self._columns = _DetailColumns({id_: from_json(content) for id_, content in shared.items()}, self._blank)
+        found = self.shared.load(file.shared_details_id for file in files)
+        self._columns = _DetailColumns({id_: from_json(content) for id_, content in found.items()}, self._blank)
         return files
 
     def of(self, file: DumpedFile) -> dict[str, object]:
@@ -521,11 +521,11 @@ class _DetailColumns:
     def _columns(self, details: Mapping[str, Any], *, is_read: bool, is_sdist: bool) -> dict[str, object]:
         unstored = unstored_details(is_read=is_read, is_sdist=is_sdist)
         columns = {**self._blank, **{name: value for name, value in unstored.items() if name in _CONTENT_NAMES}}
-        columns.update(_release_columns(details, is_read=is_read))
+        columns.update(release_columns(details, is_read=is_read))
         return columns
 
 
-def _release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, object]:
+def release_columns(details: Mapping[str, Any], *, is_read: bool) -> dict[str, object]:
     """Return the columns of `details`. A missing value means empty if the whole file `is_read`, otherwise unknown."""
     unstored = unstored_details(is_read=is_read, is_sdist=False)
     entry_points: Mapping[str, Mapping[str, str]] | None = details.get("entry_points", unstored["entry_points"])

@@ -40,7 +40,7 @@ class ContentRecords:
     def __init__(self, connection: Connection, _serials: SerialRange) -> None:
         self._connection = connection
         self._contents = Contents(connection)
-        self._comparisons = ReleaseComparisons(connection)
+        self._comparisons = ReleaseComparisons(connection, self._contents)
         self._last = 0
         self._seen: set[int] = set()  # the files of the last serial that have a record
         self._waiting: list[LoggedFile] = []  # its files whose releases are compared: more of them can follow

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Exists, case, select
 
 from pypi_assets.catalog.database import at_a_time, bare_rows, sent_columns, sent_values
 from pypi_assets.catalog.observed.followed import answered_at
-from pypi_assets.catalog.publications.dump_rows import Contents, dumped_files, holds_at
+from pypi_assets.catalog.publications.dump_rows import Contents, holds_at, release_columns
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_json import from_json
 from pypi_assets.catalog.reports.logged_changes import LoggedFile, Span
@@ -33,19 +33,29 @@ MOST_ROOTS = 50
 """The greatest number of new top-level names of a release that get a record each."""
 COMPARED_FACTS = ("modules", "requirements", "commands", "license", "requires_python", "start_up")
 """The facts that a release can gain or lose. `start_up` is the code that Python runs at each start."""
-_Facts = dict[str, frozenset[str]]
+_Facts = tuple[int | frozenset[str] | None, ...]
+"""The facts of a file in the order of COMPARED_FACTS. Modules and requirements are given by the id of their list."""
 Change = tuple[str, dict[str, Any]]
 """The kind of a record, and its facts."""
-_Key = tuple[object, ...]
-"""The facts by which the contents of files are compared. Equal contents have equal keys."""
+_Key = tuple[Any, ...]
+"""The facts by which the contents of files are compared. Equal contents have equal keys.
+
+A key has the ids of the lists of modules and requirements, the id of the shared details, the required Python, and the
+code that runs at each start.
+"""
+
+_MODULES, _REQUIREMENTS, _SHARED = 0, 1, 2
+"""Positions in a key."""
+_NONE: frozenset[str] = frozenset()
 
 
 class _KnownFile(NamedTuple):
-    """A file whose content is known. `key` is the number of the facts by which releases are compared."""
+    """A file whose content is known. Files with equal keys have the same `number`."""
 
     id: int
     modules_id: int | None
-    key: int
+    number: int
+    key: _Key
     live: Sequence[Span]
 
     def is_live(self, serial: int) -> bool:
@@ -111,24 +121,72 @@ class _Release:
     against: list[_KnownFile]
 
 
+class _ComparedFacts:
+    """The facts of files by the number of their key. Lists are decoded when they are first compared."""
+
+    def __init__(self, facts: Mapping[int, _Facts], lists: Mapping[int, bytes]) -> None:
+        self._facts, self._lists = facts, lists
+        self._names: dict[int, frozenset[str]] = {}
+
+    def difference(
+        self, files: Sequence[_KnownFile], against: Sequence[_KnownFile]
+    ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """Return what `files` have that `against` lacks, and the reverse, in order of names."""
+        keys, others = _keys(files), _keys(against)
+        gained: dict[str, list[str]] = {}
+        lost: dict[str, list[str]] = {}
+        if keys == others:
+            return gained, lost
+        new, old = (zip(*(self._facts[number] for number in numbers), strict=True) for numbers in (keys, others))
+        for name, of_new, of_old in zip(COMPARED_FACTS, new, old, strict=True):
+            if of_new == of_old or set(of_new) == set(of_old):
+                continue
+            new_names, old_names = self._joined(of_new), self._joined(of_old)
+            if more := new_names - old_names:
+                gained[name] = sorted(more)
+            if less := old_names - new_names:
+                lost[name] = sorted(less)
+        return gained, lost
+
+    def _joined(self, facts: Iterable[int | frozenset[str] | None]) -> frozenset[str]:
+        """Return the names in several facts of the same kind."""
+        names = [self._decoded(fact) for fact in dict.fromkeys(facts)]
+        return names[0] if len(names) == 1 else frozenset().union(*names)
+
+    def _decoded(self, fact: int | frozenset[str] | None) -> frozenset[str]:
+        if fact is None:
+            return _NONE
+        if isinstance(fact, frozenset):
+            return fact
+        if fact not in self._names:
+            self._names[fact] = frozenset(from_json(self._lists[fact]))
+        return self._names[fact]
+
+
 Group = tuple[int, int, str]
 """The files of a release that are logged at the same serial: the serial, the project and the version."""
 
 
 class ReleaseComparisons:
-    """Compares releases in batches. The cost for a project depends on the number of its files."""
+    """Compares releases in batches. The cost for a project depends on the number of its files.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    `contents` caches lists and details that other records of the same files need too.
+    """
+
+    def __init__(self, connection: Connection, contents: Contents) -> None:
+        self._connection, self._contents = connection, contents
         self._projects: dict[int, _ReadProject] = {}
-        self._keys: dict[_Key, int] = {}
-        self._contents = Contents(connection)
+        self._numbers: dict[_Key, int] = {}
 
     def changes(self, files: Iterable[LoggedFile]) -> dict[Group, list[Change]]:
         """Return the changes of the releases of these new files, as kind and facts. Unchanged releases are omitted."""
         groups: dict[Group, list[int]] = {}
         for file in files:
-            groups.setdefault((file.logged_serial, file.project_id, file.version), []).append(file.distribution_id)
+            group = file.logged_serial, file.project_id, file.version
+            if group in groups:
+                groups[group].append(file.distribution_id)
+            else:
+                groups[group] = [file.distribution_id]
         self._load_projects({project_id for _, project_id, _ in groups})
         changed = {group: release for group, ids in groups.items() if (release := self._release(group, ids))}
         facts = self._load_facts(changed.values())
@@ -143,43 +201,35 @@ class ReleaseComparisons:
     def _load_projects(self, project_ids: Collection[int]) -> None:
         """Load the files of these projects, apart from those that the last batch has loaded."""
         self._projects = {id_: self._projects[id_] for id_ in project_ids if id_ in self._projects}
-        data = distribution_data.c
+        data, live = distribution_data.c, live_intervals
         columns = (data.modules_id, data.requires_dist_id, data.shared_details_id, data.requires_python)
         start_up = case((data.details.contains(START_UP_CODE), data.details))  # rare
         query = (
             select(distributions.c.id, distributions.c.project_id, releases.c.version, *columns, start_up)
+            .add_columns(live.c.start, live.c.end)
             .join(releases, releases.c.id == distributions.c.release_id)
             .join(distribution_data, data.distribution_id == distributions.c.id)
+            .outerjoin(live, live.c.distribution_id == distributions.c.id)
             .where(data.outcome == ReadOutcome.DATA)
-            .order_by(distributions.c.filename)
+            .order_by(distributions.c.id, live.c.start)
         )
         for chunk in at_a_time(sorted(set(project_ids) - self._projects.keys())):
-            live = self._live(chunk)
             of_chunk = {project_id: _ReadProject() for project_id in chunk}
+            last, spans = 0, list[Span]()
             rows = bare_rows(self._connection, query.where(distributions.c.project_id.in_(chunk)))
-            for id_, project_id, version, modules_id, requires_id, shared_id, requires_python, details in rows:
-                key: _Key = (modules_id, requires_id, shared_id, requires_python)
+            for id_, project_id, version, *facts, details, start, end in rows:
+                if id_ == last:  # one more interval
+                    spans.append((start, end))
+                    continue
+                last, spans = id_, [] if start is None else [(start, end)]
+                key: _Key = tuple(facts)
                 if details:
                     key = (*key, *_start_up_code(from_json(details).get("notes")))
-                number = self._keys.setdefault(key, len(self._keys))
-                of_chunk[project_id].add(version, _KnownFile(id_, modules_id, number, live.get(id_, ())))
+                number = self._numbers.setdefault(key, len(self._numbers))
+                of_chunk[project_id].add(version, _KnownFile(id_, facts[0], number, key, spans))
             for project in of_chunk.values():
                 project.sort()
             self._projects |= of_chunk
-
-    def _live(self, project_ids: Sequence[int]) -> dict[int, list[Span]]:
-        """Return when the files of these projects were live, by distribution."""
-        c = live_intervals.c
-        query = (
-            select(c.distribution_id, c.start, c.end)
-            .join(distributions, distributions.c.id == c.distribution_id)
-            .where(distributions.c.project_id.in_(project_ids))
-            .order_by(c.distribution_id, c.start)
-        )
-        found: dict[int, list[Span]] = {}
-        for distribution_id, start, end in bare_rows(self._connection, query):
-            found.setdefault(distribution_id, []).append((start, end))
-        return found
 
     def _release(self, group: Group, ids: Collection[int]) -> _Release | None:
         """Return the release, or None if its new files have nothing new, or their content is unknown."""
@@ -193,31 +243,43 @@ class ReleaseComparisons:
         base, against = previous if previous is not None else (None, [])
         return _Release(project_id, serial, new, files, before, base, against)
 
-    def _load_facts(self, changed: Iterable[_Release]) -> dict[int, _Facts]:
-        """Return the facts of all files that differ from a previous release, by the number of their key."""
-        wanted: dict[int, int] = {}
+    def _load_facts(self, changed: Iterable[_Release]) -> _ComparedFacts:
+        """Return the facts of all files that differ from a previous release."""
+        wanted: dict[int, _KnownFile] = {}
+        list_ids: set[int | None] = set()
         for release in changed:
             if release.base is None:
                 continue
             against = _keys(release.against)
             for files in (release.files, release.before):
                 if files and _keys(files) != against:
-                    wanted |= {file.key: file.id for file in (*files, *release.against)}
-        if not wanted:
-            return {}
-        stored = dumped_files(self._connection, sorted(wanted.values()))
-        self._contents.loaded(list(stored.values()))
-        ids = {list_id for file in stored.values() for list_id in (file.requires_dist_id, file.modules_id)}
-        lists = self._contents.lists.load_json(ids)
-        names = {list_id: frozenset(from_json(found)) for list_id, found in lists.items()}
-        found: dict[int, _Facts] = {}
-        for key, id_ in wanted.items():
-            file = stored[id_]
-            found[key] = {
-                "modules": _NONE if file.modules_id is None else names[file.modules_id],
-                "requirements": _NONE if file.requires_dist_id is None else names[file.requires_dist_id],
-                **_other_facts(self._contents.of(file)),
-            }
+                    wanted |= {file.number: file for file in (*files, *release.against)}
+                    list_ids |= _different_lists(files, release.against)
+        details = self._load_details(wanted.values())
+        facts: dict[int, _Facts] = {}
+        for number, file in wanted.items():
+            modules_id, requires_id, shared_id, requires_python, *start_up = file.key
+            commands, licenses = details[file.id if shared_id is None else -shared_id]
+            facts[number] = (
+                *(modules_id, requires_id, commands, licenses),
+                *(frozenset([requires_python] if requires_python else ()), frozenset(start_up)),
+            )
+        return _ComparedFacts(facts, self._contents.lists.load_json(list_ids))
+
+    def _load_details(self, files: Collection[_KnownFile]) -> dict[int, tuple[frozenset[str], frozenset[str]]]:
+        """Return the commands and licenses in the details of files, by the negative id of shared details.
+
+        For a file without shared details, they are by the file's id.
+        """
+        shared = self._contents.shared.load(file.key[_SHARED] for file in files)
+        found = {-id_: _commands_and_licenses(content) for id_, content in shared.items()}
+        alone = sorted(file.id for file in files if file.key[_SHARED] is None)
+        if alone:
+            c = distribution_data.c
+            sent = sent_values(self._connection, c.distribution_id, alone)
+            query = select(c.distribution_id, c.details).select_from(sent)
+            rows = bare_rows(self._connection, query.join(distribution_data, c.distribution_id == sent.c.value))
+            found |= {id_: _commands_and_licenses(content or "{}") for id_, content in rows}
         return found
 
     def _new_providers(self, changed: Mapping[Group, _Release]) -> Iterator[tuple[Group, dict[str, Any]]]:
@@ -290,53 +352,36 @@ class ReleaseComparisons:
         return {(name, id_, at) for name, id_, at in bare_rows(self._connection, query)}
 
 
-def _comparison(release: _Release, facts: Mapping[int, _Facts]) -> Change | None:
+def _comparison(release: _Release, facts: _ComparedFacts) -> Change | None:
     """Return what a release gained and lost, unless its files before the new ones had the same difference."""
     if release.base is None:
         return None
-    difference = _difference(release.files, release.against, facts)
-    if not any(difference) or (release.before and difference == _difference(release.before, release.against, facts)):
+    difference = facts.difference(release.files, release.against)
+    if not any(difference) or (release.before and difference == facts.difference(release.before, release.against)):
         return None
     return RELEASE_COMPARED, {"against": release.base, "gained": difference[0], "lost": difference[1]}
 
 
-def _difference(
-    files: Sequence[_KnownFile], against: Sequence[_KnownFile], facts: Mapping[int, _Facts]
-) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return what `files` have that `against` lacks, and the reverse, in order of names."""
-    keys, others = _keys(files), _keys(against)
-    if keys == others:
-        return {}, {}
-    new, old = _joined_facts(keys, facts), _joined_facts(others, facts)
-    different = [name for name in COMPARED_FACTS if new[name] is not old[name] and new[name] != old[name]]
-    gained = {name: sorted(names) for name in different if (names := new[name] - old[name])}
-    lost = {name: sorted(names) for name in different if (names := old[name] - new[name])}
-    return gained, lost
-
-
-def _joined_facts(keys: Collection[int], facts: Mapping[int, _Facts]) -> _Facts:
-    if len(keys) == 1:
-        [key] = keys
-        return facts[key]
-    return {name: frozenset().union(*(facts[key][name] for key in keys)) for name in COMPARED_FACTS}
-
-
 def _keys(files: Iterable[_KnownFile]) -> set[int]:
-    return {file.key for file in files}
+    return {file.number for file in files}
 
 
-_NONE: frozenset[str] = frozenset()
+def _different_lists(files: Iterable[_KnownFile], against: Iterable[_KnownFile]) -> set[int | None]:
+    """Return the lists of modules and of requirements that these files must be compared by."""
+    found: set[int | None] = set()
+    for position in (_MODULES, _REQUIREMENTS):
+        new, old = ({file.key[position] for file in of_release} for of_release in (files, against))
+        if new != old:
+            found |= new | old
+    return found
 
 
-def _other_facts(row: Mapping[str, Any]) -> _Facts:
-    """Return the facts that are not stored as lists."""
-    scripts = [*(row["console_scripts"] or ()), *(row["gui_scripts"] or ())]
-    return {
-        "commands": frozenset(line.partition(" = ")[0] for line in scripts),
-        "license": frozenset(filter(None, [row["license_expression"] or row["license"]])),
-        "requires_python": frozenset(filter(None, [row["requires_python"]])),
-        "start_up": frozenset(_start_up_code(row["notes"])),
-    }
+def _commands_and_licenses(details: bytes | str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the facts that are stored in details."""
+    columns: Mapping[str, Any] = release_columns(from_json(details), is_read=True)
+    scripts = [*(columns["console_scripts"] or ()), *(columns["gui_scripts"] or ())]
+    commands = frozenset(line.partition(" = ")[0] for line in scripts)
+    return commands, frozenset(filter(None, [columns["license_expression"] or columns["license"]]))
 
 
 def _start_up_code(notes: Iterable[str] | None) -> list[str]:
