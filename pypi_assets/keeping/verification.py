@@ -6,7 +6,7 @@ from functools import partial
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.reads.kept_files import KeptObject, mark_verified
-from pypi_assets.catalog.reads.kept_lists import find_kept, known_files
+from pypi_assets.catalog.reads.kept_lists import WrittenFile, find_kept, known_files
 from pypi_assets.keeping.objects import verify_object
 from pypi_assets.storage.store import Storage
 
@@ -39,6 +39,13 @@ def verify_files(catalog: Catalog, storage: Storage) -> Iterator[VerifiedFile]:
             if found is None:
                 continue
             fault = verify_object(storage, found.object, found.blocks)
+            if fault is not None and not _is_still_kept(catalog, found):
+                continue  # it was evicted or forgotten while it was read
             if (fault is not None) != found.is_corrupt:
                 catalog.transact(partial(mark_verified, one=found.object, is_corrupt=fault is not None))
             yield VerifiedFile(found.object, fault)
+
+
+def _is_still_kept(catalog: Catalog, kept: WrittenFile) -> bool:
+    with catalog.read() as connection:
+        return find_kept(connection, kept.object.sha256) == kept

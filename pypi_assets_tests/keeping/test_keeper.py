@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.publications.journal_segments import add_takedown
 from pypi_assets.catalog.reads.forgotten_files import all_forgotten
+from pypi_assets.catalog.reads.kept_files import KeptObject
 from pypi_assets.catalog.reads.kept_lists import find_kept
 from pypi_assets.journal.takedowns import wanted_takedown
+from pypi_assets.keeping import verification
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
@@ -299,3 +301,20 @@ def test_reservation_of_a_killed_process_is_taken_over_at_once(model: KeptModel,
     assert model.members()["a"] == {sha256_of(2, 600)}
     model.clean()
     model.assert_whole(is_clean=True)
+
+
+def test_file_that_is_evicted_while_it_is_verified_is_not_corrupt(
+    model: KeptModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = model.add_file(1, 1, 300, 1), model.add_file(1, 2, 300, 2)
+    model.keep(first, second)
+    verify = verification.verify_object
+
+    def verify_after_eviction(storage: Storage, one: KeptObject, blocks: bytes | None) -> str | None:
+        if one.sha256 == sha256_of(1, 300):
+            model.keeper.forget(one.sha256, "drawn")
+        return verify(storage, one, blocks)
+
+    monkeypatch.setattr(verification, "verify_object", verify_after_eviction)
+    verified = list(verification.verify_files(model.catalog, model.storage))
+    assert [(one.object.sha256, one.fault) for one in verified] == [(sha256_of(2, 300), None)]
