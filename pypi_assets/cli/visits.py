@@ -56,7 +56,12 @@ def _list_state(state: str, limit: int, output: Output) -> None:
 
 def _list_visits(project: str, compare: tuple[int, int] | None, output: Output) -> None:
     from pypi_assets.catalog.observed.projects import find_project
-    from pypi_assets.catalog.reports.past_visits import compare_visits, deleted_visits_sentence, past_visits
+    from pypi_assets.catalog.reports.past_visits import (
+        compare_visits,
+        deleted_visits,
+        deleted_visits_sentence,
+        past_visits,
+    )
     from pypi_assets.catalog.reports.project_following import following_at
     from pypi_assets.lookup.catalog_hints import unknown_project_hints
     from pypi_assets.settings import load_settings
@@ -72,7 +77,7 @@ def _list_visits(project: str, compare: tuple[int, int] | None, output: Output) 
             nothing = [f"visits {compare[0]} and {compare[1]} of {known.name} saw the same files"]
         elif known:
             rows = [asdict(visit) for visit in past_visits(connection, known)]
-            deleted = deleted_visits_sentence([row["visit"] for row in rows])
+            deleted = deleted_visits_sentence(deleted_visits([row["visit"] for row in rows]))
             nothing = [f"{known.name} has not been visited yet"]
         elif not notes:
             nothing += unknown_project_hints(connection, project)

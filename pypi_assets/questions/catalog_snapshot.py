@@ -186,12 +186,12 @@ class CatalogSnapshot(Snapshot):
         return self._answer(HistoryEntry, found)
 
     def history_remarks(self, project: str, found: "Iterable[HistoryEntry]", /) -> Iterator[str]:
-        from pypi_assets.catalog.reports.past_visits import deleted_visits_sentence
+        from pypi_assets.catalog.reports.past_visits import deleted_visits, deleted_visits_sentence
         from pypi_assets.catalog.reports.project_following import following_at
 
         if not self.is_newest:
             return
-        if sentence := deleted_visits_sentence([one["visit"] for one in found if one["visit"]]):
+        if sentence := deleted_visits_sentence(deleted_visits([one["visit"] for one in found if one["visit"]])):
             yield sentence
         with self.catalog.read() as connection:
             following = following_at(connection, project)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.observed.projects import CatalogProject, find_project
-from pypi_assets.catalog.reports.past_visits import deleted_visits_sentence
+from pypi_assets.catalog.reports.past_visits import count_deleted_visits, deleted_visits_sentence
 from pypi_assets.catalog.reports.visit_log import (
     LoggedVisit,
     VisitFilter,
@@ -157,9 +157,8 @@ def _visits(service: Service, call: Call[VisitsParameters]) -> WholeAnswer:
     with service.require_catalog().read() as connection:
         project = _project(connection, given.project)
         found = logged_visits(connection, project, wanted)
-        first = logged_visits(connection, project, VisitFilter(is_ascending=True, limit=1))
+        deleted = deleted_visits_sentence(count_deleted_visits(connection, project))
     shown = found[: given.limit]
-    deleted = deleted_visits_sentence([first[0].visit]) if first else None
     following = shown[-1].visit if len(found) > given.limit else None
     return _answer(Visits(project.name, list(map(_result, shown)), following, deleted))
 

@@ -3,6 +3,10 @@
 import hmac
 from unittest.mock import patch
 
+from sqlalchemy import delete, select
+
+from pypi_assets.catalog.tables import visit_statuses, visits
+from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.crawl.requested import run_requested
 from pypi_assets_tests.service.published import Client, Published
 
@@ -37,6 +41,23 @@ def test_visits_are_filtered_ordered_and_paged(client: Client) -> None:
         problem = client.get(f"/v1/projects/demo/visits?{query}")
         assert (problem.status_code, problem.json()["parameter"]) == (400, parameter)
     assert client.get("/v1/projects/nowhere/visits").status_code == 404
+
+
+def test_deleted_visits_are_counted_although_the_first_one_is_kept(changing: Published) -> None:
+    for version in ("3.0", "3.1", "3.2"):
+        changing.add("wheel", "demo", version)
+        crawl_incremental(changing.index.crawler(changing.catalog))
+    with changing.client() as client:
+        before = client.get("/v1/projects/demo/visits").json()
+        assert (len(before["visits"]), before["deleted"]) == (4, None)
+        with changing.catalog.write() as connection:
+            c = visits.c
+            ids = select(c.id).where(c.visit.in_((2, 3)))
+            connection.execute(delete(visit_statuses).where(visit_statuses.c.visit_id.in_(ids)))
+            connection.execute(delete(visits).where(c.visit.in_((2, 3))))
+        after = client.get("/v1/projects/demo/visits?limit=1").json()
+        assert [visit["visit"] for visit in after["visits"]] == [4]
+        assert after["deleted"].split()[0] == "2"
 
 
 def test_visit_shows_the_files_of_its_page(client: Client) -> None:

@@ -55,9 +55,15 @@ def deleted_visits(numbers: Sequence[int]) -> int:
     return max(numbers, default=0) - len(numbers)
 
 
-def deleted_visits_sentence(numbers: Sequence[int]) -> str | None:
-    """Return a sentence about the visits of a project that are no longer in the log; None if the log has all visits."""
-    deleted = deleted_visits(numbers)
+def count_deleted_visits(connection: Connection, project: CatalogProject) -> int:
+    """Return how many visits of a project are no longer in the log. The first visits of a catalog are never deleted."""
+    query = select(func.coalesce(func.max(visits.c.visit), 0), func.count()).where(visits.c.project_id == project.id)
+    last, count = connection.execute(query).one()
+    return int(last - count)
+
+
+def deleted_visits_sentence(deleted: int) -> str | None:
+    """Return a sentence about the deleted visits of a project; None if there are none."""
     return (
         f"{deleted} earlier visits are no longer in the log, which PYPI_ASSETS_VISITS_KEPT_DAYS limits"
         if deleted
