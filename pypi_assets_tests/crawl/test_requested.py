@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from pypi_assets.catalog.database import Catalog, CatalogError
+from pypi_assets.catalog.reports.next_visits import next_visits
 from pypi_assets.catalog.reports.visit_requests import RequestedVisit, RequestState, find_request
 from pypi_assets.catalog.work.requested_visits import UnknownProjectsError, request_visits
 from pypi_assets.catalog.work.visit_queue import REQUESTED, workload_progress
@@ -46,8 +47,8 @@ def changes(found: RequestedVisit) -> set[tuple[str, str]]:
 
 def test_project_requested_twice_keeps_its_place(follower: Follower) -> None:
     [first] = request(follower, "demo")
-    [second, third] = request(follower, "third", "other")
-    assert request(follower, "Demo", "other", "demo") == [first, third]
+    [third, second] = request(follower, "third", "other")
+    assert request(follower, "Demo", "other", "demo") == [first, second]
     found = {id_: answer(follower.catalog, id_, follower.now) for id_ in (first, second, third)}
     assert [(found[id_].state, found[id_].place) for id_ in (first, second, third)] == [
         (RequestState.QUEUED, 1),
@@ -56,6 +57,8 @@ def test_project_requested_twice_keeps_its_place(follower: Follower) -> None:
     ]
     with follower.catalog.read() as connection:
         assert workload_progress(connection, REQUESTED).todo == 3
+        queued = [one for one in next_visits(connection, 20) if one.workload == REQUESTED]
+    assert {one.project: one.place for one in queued} == {one.project: one.place for one in found.values()}
 
 
 def test_done_visit_answers_what_changed(follower: Follower) -> None:

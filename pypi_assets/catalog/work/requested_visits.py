@@ -44,7 +44,7 @@ def request_visits(connection: Connection, names: Iterable[str], now: float) -> 
         for chunk in at_a_time(sorted(ids))
         for row in connection.execute(select(c.id, c.project_id).where(c.project_id.in_(chunk), c.open == 1))
     }
-    for id_ in ids:
+    for id_ in sorted(ids):  # the queue has visits that are requested together in this order
         if id_ not in open_:
             last = select(func.max(visits.c.visit)).where(visits.c.project_id == id_)
             row = {"project_id": id_, "requested_at": now, "before_visit": connection.scalar(last) or 0, "open": 1}
