@@ -165,7 +165,8 @@ class EdgeFile:
                 raise _damaged(self._path, "an array of starts does not match its array")
         if any(name >= following for name, following in pairwise(map(self.name_at, range(self.names)))):
             raise _damaged(self._path, "its names do not ascend")
-        releases = {number & ~SEVERAL_SPELLINGS for number in {*self.release} - {NO_FILES, AS_IN_BASE}}
+        no_versions = {NO_FILES} if names_of_base is None else {NO_FILES, AS_IN_BASE}
+        releases = {number & ~SEVERAL_SPELLINGS for number in {*self.release} - no_versions}
         projects = max(max(one, default=0) for one in (self.newest_project, self.older_project, self.deleted_project))
         if (
             projects > max(0, self.names - 1)
@@ -177,8 +178,11 @@ class EdgeFile:
         ):
             raise _damaged(self._path, "a number in it refers to nothing")
         try:
-            for text in (self._names, self._versions, self._lists):
-                str(text, "utf-8")
+            for number, name in zip(range(self.names), self.all_names(), strict=True):
+                if self.name_at(number) != name.encode():
+                    raise ValueError("a name has another end than its zero byte")
+            for number in range(self.versions):
+                self.version_at(number)
             for number in range(self.lists):
                 decode_lists(self.list_at(number))
         except ValueError as error:

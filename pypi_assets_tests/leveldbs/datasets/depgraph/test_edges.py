@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -14,9 +15,10 @@ from pypi_assets.leveldbs.build.builder import Builder
 from pypi_assets.leveldbs.datasets.depgraph import depgraph_records as depgraph
 from pypi_assets.leveldbs.datasets.depgraph import edge_building
 from pypi_assets.leveldbs.datasets.depgraph.edge_building import contents, edge_problem, write_edges
-from pypi_assets.leveldbs.datasets.depgraph.edge_file import EdgeFile, decode_lists
+from pypi_assets.leveldbs.datasets.depgraph.edge_file import AS_IN_BASE, EdgeFile, crc_of, decode_lists
 from pypi_assets.leveldbs.datasets.depgraph.edges import (
     Edges,
+    check_edges,
     condition_of,
     encode_lists,
     named_lists,
@@ -192,6 +194,42 @@ def test_flipped_bit_of_the_header_is_found_or_changes_no_edge(tmp_path: Path) -
             else:
                 assert list(contents(edges)) == known, (place, bit)
     assert found > 0
+
+
+def changed(content: bytes, name: str, place: int, value: bytes) -> bytes:
+    """Return a file of edges with another value at a place of an array, and with its checksum."""
+    size = int.from_bytes(content[:8], "little")
+    header, data = orjson.loads(content[8 : 8 + size]), bytearray(content[8 + size :])
+    begin = header[name]["data_offsets"][0] + place
+    data[begin : begin + len(value)] = value
+    header["__metadata__"]["crc32"] = crc_of([memoryview(bytes(data))])
+    encoded = orjson.dumps(header)
+    return len(encoded).to_bytes(8, "little") + encoded + data
+
+
+def test_file_whose_values_refer_to_nothing_is_not_valid(tmp_path: Path) -> None:
+    folder = tmp_path / "db"
+    build(folder, [dump_row("a", "1é", "a-1.zip"), dump_row("p", "2", "p-1.zip", requires_dist=["a>1"])], 0)
+    path = folder / "00000.edges"
+    content = path.read_bytes()
+    check_edges(folder)
+    number = partial(int.to_bytes, length=4, byteorder="little")
+    for name, place, value in (
+        ("names", 1, b"b"),  # the end of a name
+        ("names", 2, b"\0"),
+        ("version_starts", 4, number(2)),  # within a character
+        ("versions", 0, b"\xff"),
+        ("release", 0, number(AS_IN_BASE)),
+        ("release", 0, number(2)),
+        ("newest_project", 0, number(2)),
+        ("requirements", 0, number(2)),
+        ("newest_starts", 4, number(2)),
+        ("lists", 0, b"{"),
+    ):
+        path.write_bytes(changed(content, name, place, value))
+        EdgeFile(path).check()
+        with pytest.raises(LeveldbDamagedError):
+            check_edges(folder)
 
 
 def test_file_with_another_header_is_not_a_file_of_edges(tmp_path: Path) -> None:
