@@ -39,13 +39,16 @@ class WrittenEvents:
 def write_events(catalog: Catalog, table: "Table", serial: int, report: Callable[[], object]) -> WrittenEvents:
     """Write the events up to `serial` that the table lacks. `report` is called from time to time.
 
-    If a crawl of the history has stored earlier events in the meantime, they are added too.
+    If a crawl of the history has stored earlier events in the meantime, they are added too. If the table has events
+    after `serial`, because `files` begins again with an older full dump, all events are written again.
     """
     newest = table.current_snapshot()
     through, before = serial_of(newest) or 0, property_of(newest, EVENTS_SINCE)
-    small = [
-        file for files in data_files(table, newest).values() for file in files if file.record_count < ROWS_OF_A_FILE
-    ]
+    present = [file for files in data_files(table, newest).values() for file in files]
+    small = [file for file in present if file.record_count < ROWS_OF_A_FILE]
+    deleted = small
+    if through > serial:
+        before, small, deleted = None, [], present
     with catalog.read() as connection:
         since = events_since(connection)
         spans = [(since if before is None else through, serial)]
@@ -64,7 +67,7 @@ def write_events(catalog: Catalog, table: "Table", serial: int, report: Callable
             yield _in_order(waiting)
 
         added = list(write_without_buckets(table, pieces()))
-    return WrittenEvents(added, small, {EVENTS_SINCE: str(since)})
+    return WrittenEvents(added, deleted, {EVENTS_SINCE: str(since)})
 
 
 def _in_order(tables: list[pa.Table]) -> pa.Table:

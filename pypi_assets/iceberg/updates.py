@@ -306,8 +306,9 @@ class _Update:
         added: Iterable["DataFile"],
         deleted: Iterable["DataFile"],
     ) -> "Snapshot":
+        snapshot = commit(table, moment, properties, added=added, deleted=deleted)
         self.added[name] += 1
-        return commit(table, moment, properties, added=added, deleted=deleted)
+        return snapshot
 
     def _counted(self, files: Iterable["DataFile"]) -> Iterator["DataFile"]:
         for file in files:

@@ -6,7 +6,9 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.publications.dump_registry import open_full_dump
 from pypi_assets.catalog.tables import catalog_state, events, projects
+from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.iceberg import event_files
 from pypi_assets.iceberg.snapshots import data_files
 from pypi_assets.iceberg.table_catalog import opened_tables
@@ -72,3 +74,24 @@ def test_earlier_events_are_added_with_the_next_range(small: SmallCatalog, stora
     add_range(small, storage, 150)
     updated(small.catalog, storage)
     assert found(small.catalog, storage) == [10, 80, 90]
+
+
+@pytest.mark.parametrize("is_older", [True, False])
+def test_files_that_begin_again_leave_each_event_once(
+    small: SmallCatalog, storage: Storage, monkeypatch: pytest.MonkeyPatch, is_older: bool
+) -> None:
+    monkeypatch.setattr(event_files, "ROWS_OF_A_FILE", 2)
+    add_events(small.catalog, 80, 90, 95, 100, 120, 130, 160)
+    open_full_dump(small.catalog, 4, since=small.catalog.clock())
+    for start in (100, 150):
+        add_range(small, storage, start)
+        updated(small.catalog, storage)
+    if is_older:
+        assert full_dump(small.catalog, storage, 4).serials.end == 100
+    else:
+        with opened_tables(small.catalog, storage, OPTIONS) as tables:
+            tables.drop("files")
+    assert updated(small.catalog, storage).added["events"] == 3
+    assert found(small.catalog, storage) == [90, 95, 100, 120, 130, 160]
+    assert found(small.catalog, storage, "serial-100") == [90, 95, 100]
+    assert found(small.catalog, storage, "serial-150") == [90, 95, 100, 120, 130]
