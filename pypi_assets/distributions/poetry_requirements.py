@@ -17,6 +17,10 @@ _WILDCARDS = re.compile(r"(?<!\.\*)(?:\.\*)++\Z")
 _OR = re.compile(r"\|\|?")
 _RELEASE = re.compile(r"[0-9]++(?:\.[0-9]++)*+")
 _SCP_URL = re.compile(r"(?P<user>[\w.-]++@)(?P<host>[\w.-]++):(?P<path>[^/].*+)", re.ASCII)
+_PLATFORM = re.compile(r"(!=|==?=?|)\s*+([A-Za-z0-9_]++)")
+_QUOTED = re.compile(r"'[^']*+'|\"[^\"]*+\"")
+_EXTRA = re.compile(r"\bextra\b", re.ASCII)
+_SELECTED_EXTRA = re.compile(r"\bextra\s*+==|==\s*+extra\b", re.ASCII)
 _COMPOUND = re.compile(r"\b(?:and|or)\b", re.ASCII)
 Bounds = list[tuple[str, str]]
 """Pairs of (operator, version) that must all hold."""
@@ -43,7 +47,7 @@ def poetry_requirements(poetry: Mapping[str, Any]) -> tuple[list[str], list[str]
                 details = {"version": each} if isinstance(each, str) else each
                 if not isinstance(details, dict):
                     return None
-                if in_extras or not details.get("optional"):
+                if in_extras or not details.get("optional") or _SELECTED_EXTRA.search(_unquoted(_own_markers(details))):
                     requirements.append(_requirement(name, details, in_extras))
     except _InexpressibleError:
         return None
@@ -61,10 +65,11 @@ def _requirement(name: str, details: Mapping[str, Any], in_extras: Iterable[str]
         raise _InexpressibleError
     markers = [python_marker(_text(details, "python"))] if "python" in details else []
     if "platform" in details:
-        markers.append(f'sys_platform == "{_text(details, "platform")}"')
-    if "markers" in details:
-        markers.append(_text(details, "markers"))
-    markers.append(" or ".join(f'extra == "{extra}"' for extra in in_extras))
+        markers.append(_platform_marker(_text(details, "platform")))
+    own = _own_markers(details)
+    markers.append(own)
+    if not _EXTRA.search(_unquoted(own)):  # poetry-core adds no extras to a marker that has some
+        markers.append(" or ".join(f'extra == "{extra}"' for extra in in_extras))
     conditions = [marker for marker in markers if marker]
     if len(conditions) > 1:
         conditions = [f"({marker})" if _COMPOUND.search(marker) else marker for marker in conditions]
@@ -75,6 +80,33 @@ def _text(details: Mapping[str, Any], key: str) -> str:
     if not isinstance(value := details[key], str):
         raise _InexpressibleError
     return value
+
+
+def _own_markers(details: Mapping[str, Any]) -> str:
+    return _text(details, "markers") if "markers" in details else ""
+
+
+def _unquoted(marker: str) -> str:
+    """Return `marker` with empty texts, so that only its variables and operators are left."""
+    return _QUOTED.sub("''", marker)
+
+
+def _platform_marker(constraint: str) -> str:
+    """Return the marker for a Poetry constraint on the platform, or "" if any platform fits.
+
+    >>> _platform_marker("linux || darwin")
+    'sys_platform == "linux" or sys_platform == "darwin"'
+    """
+    if constraint == "*":
+        return ""
+    choices = []
+    for choice in _OR.split(constraint):
+        matches = [_PLATFORM.fullmatch(each.strip()) for each in choice.split(",")]
+        conditions = [f'sys_platform {"!=" if match[1] == "!=" else "=="} "{match[2]}"' for match in matches if match]
+        if len(conditions) < len(matches):
+            raise _InexpressibleError
+        choices.append(" and ".join(conditions))
+    return " or ".join(choices)
 
 
 def _git_url(details: Mapping[str, Any]) -> str:

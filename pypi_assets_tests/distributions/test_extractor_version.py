@@ -22,6 +22,7 @@ DIGESTS = {
     9: "d3415203873c693a02e280b8d4541e6beff31983c1008217c3955dfa9e442421",
     10: "1dcb887dd97761760268455580eeb2c6d2d524edbd5dc2995b8c32b6be25fc52",
     11: "37730f16fba615e3e1df752af758cbb6d54f495c831c3a6dccefedafc46f5a9f",
+    12: "83b2686373e468680506f928ec3e9b31bbf69df6f2cb3f5a56aeb1b694c601e9",
 }
 """The digest of all records by version. Old digests stay, so that no version is used twice."""
 
@@ -52,6 +53,7 @@ BACKENDS = {
         python = "^3.8"
         requests = {version = "^2.1", optional = true, extras = ["socks"]}
         attrs = ">=20,<30"
+        uvloop = {version = "*", platform = "!=win32"}
         [tool.poetry.extras]
         net = ["requests"]
         """,

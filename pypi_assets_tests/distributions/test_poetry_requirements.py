@@ -77,6 +77,17 @@ def test_details(subtests: pytest.Subtests):
             '{version = "*", python = ">=3.7", platform = "win32", markers = "os_name == \'a\' or os_name == \'b\'"}',
             "a; python_version >= \"3.7\" and sys_platform == \"win32\" and (os_name == 'a' or os_name == 'b')",
         ),
+        ('{version = "*", platform = "*"}', "a"),
+        ('{version = "*", platform = "!=win32"}', 'a; sys_platform != "win32"'),
+        ('{version = "*", platform = "== linux"}', 'a; sys_platform == "linux"'),
+        (
+            '{version = "*", platform = "linux || darwin", python = "<3.8"}',
+            'a; python_version < "3.8" and (sys_platform == "linux" or sys_platform == "darwin")',
+        ),
+        (
+            '{version = "*", platform = "!=win32,!=cygwin|aix"}',
+            'a; sys_platform != "win32" and sys_platform != "cygwin" or sys_platform == "aix"',
+        ),
         ('{git = "https://example.org/a.git"}', "a @ git+https://example.org/a.git"),
         (
             '{git = "https://example.org/a.git", tag = "t", subdirectory = "s"}',
@@ -101,6 +112,9 @@ def test_unconvertible_requirement_makes_all_unknown(subtests: pytest.Subtests):
         "a = 1",
         "a = [1]",
         'a = {version = ["1"]}',
+        'a = {version = "*", platform = "\'win\' in"}',
+        'a = {version = "*", platform = "linux || "}',
+        'a = {version = "*", optional = true, markers = 1}',
         'a = "what?"',
         'a = "^x"',
         'a = "^1.*"',
@@ -135,3 +149,25 @@ def test_extras_and_several_constraints():
         ],
         ["x-y", "z"],
     )
+
+
+def test_extras_in_markers_select_optional_requirements():
+    poetry = tomli.loads("""
+        [extras]
+        x = ["a", "e"]
+        [dependencies]
+        a = {version = "1", optional = true, markers = "extra == 'y'"}
+        b = {version = "1", optional = true, markers = "extra == 'y' and extra != 'z'"}
+        c = {version = "1", optional = true, markers = "'y' == extra"}
+        d = {version = "1", optional = true, markers = "extra != 'y'"}
+        e = {version = "1", optional = true, markers = "platform_machine == 'extra'"}
+        f = {version = "1", optional = true, markers = "platform_machine == 'extra == '"}
+    """)
+    requirements = poetry_requirements(poetry)
+    assert requirements is not None
+    assert requirements[0] == [
+        "a==1; extra == 'y'",
+        "b==1; extra == 'y' and extra != 'z'",
+        "c==1; 'y' == extra",
+        "e==1; platform_machine == 'extra' and extra == \"x\"",
+    ]
