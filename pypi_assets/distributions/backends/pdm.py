@@ -26,13 +26,15 @@ def installed(tree: SourceTree) -> Installed:
     settings = tree.table("tool", "pdm", "build")
     if not settings and tree.is_built_by(backend_names.PDM_PEP517):
         settings = tree.table("tool", "pdm")
-    includes = [clean_path(pattern) for pattern in strings(settings.get("includes"))]
+    declared = strings(settings.get("includes"))
+    includes = _relative(declared)
     folder = settings.get("package-dir")
-    folder = clean_path(folder) if isinstance(folder, str) else _default_folder(tree, includes, settings)
-    source_includes = [clean_path(each) for each in strings(settings.get("source-includes")) or ["tests"]]
-    excludes = [*map(clean_path, strings(settings.get("excludes"))), *source_includes]
-    by = "pdm includes" if includes else "pdm packages"
-    files = _collected(tree, [*(includes or _packages(tree, folder)), *source_includes], excludes)
+    folder = clean_path(folder) if isinstance(folder, str) else _default_folder(tree, includes or declared, settings)
+    source_includes = _relative(strings(settings.get("source-includes")) or ["tests"])
+    excludes = [*_relative(strings(settings.get("excludes"))), *source_includes]
+    by = "pdm includes" if declared else "pdm packages"
+    selected = includes if declared else _packages(tree, folder)
+    files = _collected(tree, [*selected, *source_includes], excludes)
     if folder:
         inside = [each for each in files if f"{each[0]}/".startswith(f"{folder}/")]
         files = [each for each in files if not f"{each[0]}/".startswith(f"{folder}/")] + moved(inside, folder)
@@ -40,6 +42,11 @@ def installed(tree: SourceTree) -> Installed:
     files = merged([*files, *placed, *by_folder(_version_file(tree))])
     is_sure = are_certain and not _runs_code(tree, settings)
     return Installed(by, files, grade=ModulesGrade.EXACT if is_sure else ModulesGrade.DERIVED)
+
+
+def _relative(patterns: list[str]) -> list[str]:
+    """Return the cleaned patterns without those that begin with a slash, which match nothing in the project."""
+    return [clean_path(pattern) for pattern in patterns if not pattern.startswith("/")]
 
 
 def _runs_code(tree: SourceTree, settings: Mapping[str, Any]) -> bool:
@@ -95,20 +102,23 @@ def _packages(tree: SourceTree, folder: str) -> list[str]:
 def _collected(tree: SourceTree, includes: list[str], excludes: list[str]) -> Files:
     """Return the included files, and the files below included folders that are not excluded.
 
+    A `.pyc` file counts only if a pattern matches the file itself.
     If two patterns match the same path, the pattern with more parts wins, then the one with fewer wildcards, then the
     exclusion.
     """
-    paths = [*paths_of(tree.below("")), *(folder for folder in tree.folders if folder)]
+    bytecode = paths_of(tree.bytecode(""))
+    paths = [*paths_of(tree.below("")), *bytecode, *(folder for folder in tree.folders if folder)]
     included, excluded = _named_by(tree, includes, paths), _named_by(tree, excludes, paths)
     for path in included.keys() & excluded.keys():
         if _weight(included[path]) <= _weight(excluded[path]):
             del included[path]
         else:
             del excluded[path]
+    compiled = frozenset(bytecode)
     left_out = tuple(f"{path}/" if path else "" for path in excluded)
     files: Files = []
     for path in included:
-        if tree.has_file(path):
+        if tree.has_file(path) or path in compiled:
             files += by_folder([path])
         else:
             inside = [each for each in paths_of(tree.below(path)) if not f"{each}/".startswith(left_out)]

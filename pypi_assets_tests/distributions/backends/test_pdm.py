@@ -82,6 +82,34 @@ def test_deeper_and_plainer_pattern_wins(includes, excludes, expected):
     assert [name for name in modules if name not in {"tests", "tests.test_core", "demo.tests.test_x"}] == expected
 
 
+def test_patterns_from_the_root_match_nothing(subtests: pytest.Subtests):
+    cases = [
+        ('includes = ["/demo"]', []),
+        ('includes = ["/demo", "./other"]', ["other"]),
+        ('includes = ["demo/*.py"]\nexcludes = ["/demo/core.py"]', ["demo", "demo.core"]),
+        ('source-includes = ["/demo"]', [*WHOLE, "other"]),
+    ]
+    for settings, expected in cases:
+        with subtests.test(settings=settings):
+            contents = files(*FLAT, "other/__init__.py", pyproject=f"{BUILD}{settings}\n")
+            assert modules_by(pdm.installed, contents)[1] == expected
+
+
+def test_bytecode_needs_a_pattern_for_itself(subtests: pytest.Subtests):
+    cases = [
+        ('includes = ["demo"]', ["demo"]),
+        ('includes = ["demo/*"]', ["demo", "demo.a"]),
+        ('includes = ["demo/**/*"]', ["demo", "demo.a", "demo.sub", "demo.sub.b"]),
+        ('includes = ["demo/*.pyc"]\nexcludes = ["demo/a.pyc"]', []),
+        ('includes = ["demo/a.pyc"]\nexcludes = ["demo"]', ["demo", "demo.a"]),
+        ("", ["demo"]),
+    ]
+    for settings, expected in cases:
+        with subtests.test(settings=settings):
+            contents = files("demo/__init__.py", "demo/a.pyc", "demo/sub/b.pyc", pyproject=f"{BUILD}{settings}\n")
+            assert modules_by(pdm.installed, contents)[1] == expected
+
+
 def test_stub_packages():
     installed = pdm.installed(source_tree(files("demo-stubs/__init__.pyi", "x.py", pyproject=NAME)))
     assert find_modules(installed.files).stubs == ("demo",)
