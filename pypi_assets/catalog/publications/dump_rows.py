@@ -444,7 +444,11 @@ class Contents:
     def read_from(self, files: Iterable[DumpedFile]) -> dict[int, dict[str, object]]:
         """Return the contents that were read from `files`, each with its `sha256`, by the id of the distribution."""
         known = self.loaded([file for file in files if file.outcome != _PENDING])
-        return {file.distribution_id: self.of(file) | {"sha256": file.sha256} for file in known}
+        contents: dict[int, dict[str, object]] = {}
+        for file in known:
+            contents[file.distribution_id] = content = self.of(file)
+            content["sha256"] = file.sha256
+        return contents
 
 
 def _as_they_were(

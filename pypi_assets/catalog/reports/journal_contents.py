@@ -63,7 +63,9 @@ class ContentRecords:
             content = self._content_at(batch, file) if id_ in batch.replaced else contents.get(id_)
             if content is not None:
                 kind = FILE_READ if content["outcome"] == _DATA else NOT_READ
-                yield file_record(file, kind, seconds[file.serial]) | content
+                record = file_record(file, kind, seconds[file.serial])
+                record.update(content)
+                yield record
             if file.cause in _COMPARED:
                 self._waiting.append(file)
         self._seconds = {file.serial: seconds[file.serial] for file in self._waiting}

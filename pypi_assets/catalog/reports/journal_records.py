@@ -93,10 +93,10 @@ class ObservedRecords:
         listed_files = {(file.project_id, file.serial) for file in files if file.cause == LISTED}
         listed = listed_times(self._connection, listed_files) if listed_files else {}
         followed = {} if self._follows_all else _followed(self._connection, {file.project_id for file in files})
-        times = batch.times
+        times, live, yanked = batch.times, batch.live, batch.yanked
         for file in files:
-            of_live = _until(batch.live.get(file.distribution_id, ()), file.logged_serial)
-            of_yanked = _until(batch.yanked.get(file.distribution_id, ()), file.logged_serial)
+            of_live = _until(live.get(file.distribution_id, ()), file.logged_serial)
+            of_yanked = _until(yanked.get(file.distribution_id, ()), file.logged_serial)
             kind = _kind(file, of_live, of_yanked)
             record = file_record(file, kind.value, times.seconds[file.serial])
             if file.cause == LISTED and (time := listed.get((file.project_id, file.serial))) is not None:
@@ -107,18 +107,21 @@ class ObservedRecords:
             if kind is FileKind.CORRECTED:
                 record["corrects"] = file.serial
             facts = batch.facts(file)
-            record["distribution_kind"] = facts.kind
-            record["generation"] = facts.generation
-            record["url"] = facts.url
-            record["sha256"] = facts.sha256
-            record["size"] = facts.size
-            record["uploaded_at"] = facts.uploaded_at
-            record["requires_python"] = facts.shown_requires_python
-            record["yanked_reason"] = facts.yanked_reason
-            record["core_metadata_sha256"] = facts.core_metadata_sha256
-            record["first_seen_at"] = facts.first_seen_at
-            record["project_status"] = status_when_live(facts.project_status)
-            record["live"], record["yanked"] = of_live, of_yanked
+            record |= {
+                "distribution_kind": facts.kind,
+                "generation": facts.generation,
+                "url": facts.url,
+                "sha256": facts.sha256,
+                "size": facts.size,
+                "uploaded_at": facts.uploaded_at,
+                "requires_python": facts.shown_requires_python,
+                "yanked_reason": facts.yanked_reason,
+                "core_metadata_sha256": facts.core_metadata_sha256,
+                "first_seen_at": facts.first_seen_at,
+                "project_status": status_when_live(facts.project_status),
+                "live": of_live,
+                "yanked": of_yanked,
+            }
             if not self._follows_all:
                 # all intervals, since following is not logged for files that the first dump contains anyway
                 record["followed"] = followed.get(file.project_id, [])
