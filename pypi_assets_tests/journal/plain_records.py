@@ -251,11 +251,10 @@ class PlainJournal:
 
     def _content_at(self, id_: int, serial: int) -> PlainRecord | None:
         """Return the content that counted at `serial`, or None if the file is not read yet."""
-        data, kind = self.data[id_], self.files[id_]["kind"]
-        if data["outcome"] == "pending":
-            return None
-        past = self._past(id_, serial)
+        data, kind, past = self.data[id_], self.files[id_]["kind"], self._past(id_, serial)
         if past is None:
+            if data["outcome"] == "pending":
+                return None
             lists = {name: self._list(data[f"{name}_id"]) for name in ("requires_dist", "modules")}
             return _content(self.files[id_]["sha256"], kind, data | lists, self._details(data))
         read = past | {"requires_python": None}

@@ -4,12 +4,16 @@ import random
 from itertools import zip_longest
 from pathlib import Path
 
+import orjson
 import pytest
+from sqlalchemy import Connection, func, select, update
 
-from pypi_assets.catalog.database import Catalog
+from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
 from pypi_assets.catalog.reports import logged_changes
-from pypi_assets.catalog.reports.journal_format import JournalStream
+from pypi_assets.catalog.reports.journal_contents import FILE_READ
+from pypi_assets.catalog.reports.journal_format import JournalStream, Record
+from pypi_assets.catalog.tables import distribution_data, distributions, past_generations
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
 from pypi_assets.journal.publishing import write_missing
@@ -19,9 +23,10 @@ from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
+from pypi_assets_tests.databases import sqlite_database
 from pypi_assets_tests.examples import examples
 from pypi_assets_tests.journal.drawn_changes import draw_changes
-from pypi_assets_tests.journal.model_journal import follow_with_journal
+from pypi_assets_tests.journal.model_journal import follow_with_journal, stream_records
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.journal.plain_records import PlainJournal
 from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
@@ -101,6 +106,29 @@ def test_scoped_projects_give_the_bytes_of_plain_records(catalog: Catalog) -> No
 def test_replaced_files_give_the_bytes_of_plain_records(catalog: Catalog, tmp_path: Path) -> None:
     follow_overwritten(catalog, tmp_path)
     assert '"kind":"file replaced"' in require_plain_bytes(catalog)
+
+
+def test_content_before_a_replacement_is_written_while_the_new_one_is_unread(tmp_path: Path) -> None:
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    name = follow_overwritten(catalog, tmp_path)
+    with catalog.read() as connection:
+        until = connection.scalar(select(func.max(past_generations.c.until))) or 0
+        before = contents_of(connection, name, until)
+    with catalog.write() as connection:
+        id_ = select(distributions.c.id).where(distributions.c.filename == name).scalar_subquery()
+        of_file = distribution_data.c.distribution_id == id_
+        connection.execute(update(distribution_data).where(of_file).values(outcome="pending"))
+        unread = contents_of(connection, name, until)
+    assert [record["modules"] for record in before] == [["first"], ["second"]]
+    assert unread == before
+    catalog.close()
+
+
+def contents_of(connection: Connection, filename: str, until: int) -> list[Record]:
+    """Return the records of contents of one file that were logged before the serial `until`."""
+    records = stream_records(connection, SerialRange(0, until - 1), JournalStream.CONTENT)
+    found = [record for record in records if record["kind"] == FILE_READ and record["filename"] == filename]
+    return [orjson.loads(orjson.dumps(record)) for record in found]
 
 
 @pytest.mark.nightly

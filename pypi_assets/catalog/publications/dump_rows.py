@@ -443,11 +443,11 @@ class Contents:
 
     def read_from(self, files: Iterable[DumpedFile]) -> dict[int, dict[str, object]]:
         """Return the contents that were read from `files`, each with its `sha256`, by the id of the distribution."""
-        known = self.loaded([file for file in files if file.outcome != _PENDING])
         contents: dict[int, dict[str, object]] = {}
-        for file in known:
-            contents[file.distribution_id] = content = self.of(file)
-            content["sha256"] = file.sha256
+        for file in self.loaded(list(files)):
+            if file.outcome != _PENDING:
+                contents[file.distribution_id] = content = self.of(file)
+                content["sha256"] = file.sha256
         return contents
 
 
