@@ -247,7 +247,7 @@ class IndexClient:
         """Return the origin that the index's first pages agree on, by their files' `urls`; see `index/file_origins.py`.
 
         Raises RefusedError if the pages disagree or the host must not be trusted, and TransientError if the host's name
-        cannot be resolved at the moment.
+        cannot be resolved at the moment and all files are there.
         """
         return agreed_file_origin(
             urls, self._transport.hosts, is_index_here=self._is_here, check=self._transport.check_choice

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.errors import RefusedError, TransientError
 from pypi_assets.index.urls import HostRule, allowing, redact, shown_host, split_fetchable
 
 _NAME = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:[a-z]{2,63}|xn--[a-z0-9-]+)")
@@ -34,11 +34,12 @@ def agreed_file_origin(
     """Return the origin that the files at `urls` agree on, apart from the hosts of `rule`.
 
     Returns None if none of the files can be requested at all. `check` raises RefusedError for an origin at a forbidden
-    address. If the index is on this machine (`is_index_here`), the files may be on it too, on any port, and over http
-    if the index uses http.
+    address, and TransientError if its name cannot be resolved. If the index is on this machine (`is_index_here`), the
+    files may be on it too, on any port, and over http if the index uses http.
 
-    Raises RefusedError if the pages name several hosts, or a host that must not be trusted. However, if some of the
-    files are on the index's own hosts, the result is then those hosts alone.
+    Raises RefusedError if the pages name several hosts, or a host that must not be trusted, and the TransientError of
+    `check`. However, if some of the files are on the index's own hosts, the result is then those hosts alone; for a
+    TransientError, it is None, so that the choice is made later.
     """
     others: dict[str, str] = {}
     has_own = False
@@ -55,6 +56,10 @@ def agreed_file_origin(
         if not has_own:
             raise
         return FileOrigin("", tuple(sorted(map(shown_host, others))))
+    except TransientError:
+        if not has_own:
+            raise
+        return None
 
 
 def _origin(url: str, rule: HostRule) -> str | None:

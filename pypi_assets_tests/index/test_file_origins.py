@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypi_assets.index.errors import RefusedError
+from pypi_assets.index.errors import NoAnswerError, RefusedError
 from pypi_assets.index.file_origins import FileOrigin, agreed_file_origin
 from pypi_assets.index.urls import host_rule
 from pypi_assets_tests.naming import mentions, naming
@@ -43,8 +43,10 @@ UNUSABLE = [
 ]
 
 
-def agreed(*urls: str, forbidden: str = "") -> FileOrigin | None:
+def agreed(*urls: str, forbidden: str = "", unknown: str = "") -> FileOrigin | None:
     def check(origin: str) -> None:
+        if origin == unknown:
+            raise NoAnswerError("its name cannot be resolved", origin)
         if origin == forbidden:
             raise RefusedError("it is at 10.0.0.1, which is not a public address", origin)
 
@@ -112,6 +114,12 @@ def test_user_in_a_url_is_not_shown() -> None:
 def test_host_at_a_private_address_is_not_chosen() -> None:
     with pytest.raises(RefusedError, match=naming("10.0.0.1")):
         agreed(FILES, forbidden="https://files.example.com")
+
+
+def test_host_without_an_address_is_chosen_later() -> None:
+    assert agreed(OWN, FILES, unknown="https://files.example.com") is None
+    with pytest.raises(NoAnswerError):
+        agreed(FILES, unknown="https://files.example.com")
 
 
 def test_local_index_may_have_local_files() -> None:
