@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pypi_assets.leveldbs.versions.leveldb_manifest import file_sha256
 from pypi_assets.lookup.hashes_reader import HashResult, KnownHashResult, parse_sha256_prefix
 from pypi_assets.questions.names import Prefix, Sha256
-from pypi_assets.questions.question import Accepts, Batch, CombinationError, ParameterError, Parameters, question
+from pypi_assets.questions.question import Accepts, Batch, CombinationError, Parameters, question
 from pypi_assets.questions.snapshot import After, Found, Snapshot
 
 _DIGITS = 64
@@ -29,7 +29,7 @@ def _check(given: HashParameters) -> None:
     if given.all and given.prefix:
         raise CombinationError("all", True, "false with prefix")
     if not given.prefix and len(given.sha256) != _DIGITS:
-        raise ParameterError("sha256", given.sha256, f"a SHA-256 of {_DIGITS} hex digits")
+        raise CombinationError("sha256", given.sha256, f"a SHA-256 of {_DIGITS} hex digits without prefix")
 
 
 def _nothing_found(given: HashParameters) -> str:
