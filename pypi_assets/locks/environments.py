@@ -70,6 +70,11 @@ class Environment:
         """The version of Python as text, such as 3.12.0, or "any" if it is unknown."""
         return _ANY if self.python is None else ".".join(map(str, self.python))
 
+    @cached_property
+    def key(self) -> object:
+        """A hashable value that is equal for equal environments."""
+        return self.python, self.platforms, tuple(sorted(self.variables.items()))
+
     @property
     def is_any(self) -> bool:
         """Check whether nothing is known about the environment."""

@@ -77,10 +77,8 @@ class Conditions:
     @property
     def key(self) -> object:
         """Return a hashable value that is equal for equal conditions."""
-        one = self.environment
-        variables = tuple(sorted(one.variables.items()))
         files = self.only_binary, self.only_source, self.only_final, self.hashes, self.uploaded_before
-        return one.python, one.platforms, variables, self.as_uv, files
+        return self.environment.key, self.as_uv, files
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ _LONGEST = 100
 class _Ranked(NamedTuple):
     """A version as written, with the key of its place in the order. Equal versions have equal keys."""
 
-    key: VersionKey
+    key: bytes
     is_stable: bool
     text: str
 
@@ -39,7 +39,7 @@ class Positions:
     def __init__(self, names: Iterable[str]) -> None:
         ranked = [one for name in names if (one := _ranked(name)) is not None]
         ranked.sort(key=_KEY)
-        self._keys = [one.key for one in ranked]
+        self._keys = list(map(_KEY, ranked))
         if any(map(eq, self._keys, islice(self._keys, 1, None))):
             same = [list(group) for _, group in groupby(ranked, key=_KEY)]
             self._keys = [group[0].key for group in same]
@@ -152,8 +152,27 @@ def _rank(text: str) -> _Ranked | None:
     version = parsed_version(text)
     if version is None:
         return None
-    *key, _ = version_key(text)  # without the spelling
-    return _Ranked(tuple(key), not version.is_prerelease, text)
+    return _Ranked(_packed(version_key(text)), not version.is_prerelease, text)
+
+
+def _packed(key: VersionKey) -> bytes:
+    """Return a sort key of the same order as bytes, without the spelling. Nested tuples take longer to compare.
+
+    A byte before each part distinguishes the kinds of parts, and 0 ends a list, so that shorter lists come first.
+    """
+    _, epoch, release, (letter, *number), post, (is_no_dev, dev), has_local, local, _ = key
+    packed = [_number(epoch), *(b"\1" + _number(part) for part in release), b"\0"]
+    packed += [letter[:1].encode() or b"\0", *map(_number, number)]
+    packed.append(_number(post + 1))
+    packed.append(b"\1" if is_no_dev else b"\0" + _number(dev))
+    if has_local:
+        packed += [b"\2" + _number(part) if is_digit else b"\1" + part.encode() + b"\0" for is_digit, part in local]
+    return b"".join([*packed, b"\0"])
+
+
+def _number(value: int) -> bytes:
+    size = (value.bit_length() + 7) // 8
+    return size.to_bytes(2, "big") + value.to_bytes(size, "big")
 
 
 _cached_rank = lru_cache(maxsize=131_072)(_rank)
