@@ -21,7 +21,7 @@ from pypi_assets.leveldbs.build.sorted_runs import RunWriters
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.datasets.registry import require_dataset
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
-from pypi_assets.leveldbs.format.records import Records
+from pypi_assets.leveldbs.format.records import Records, Row
 from pypi_assets.storage.store import Storage, open_storage
 
 _REPORT_ROWS = 10_000
@@ -82,16 +82,22 @@ def new_records(
     *,
     every: int = 1,
     later: LaterRows | None = None,
-) -> Iterator[tuple[int, list[Records]]]:
+) -> Iterator[tuple[int, Iterator[Records]]]:
     """Yield the records of each dataset from a file of a full dump, one project at a time, with its number of rows.
 
-    With `every` above 1, only the first of each `every` projects is yielded. `later` replaces rows of the file.
+    The records of a dataset are made when they are asked for, since those of a large project take much memory. With
+    `every` above 1, only the first of each `every` projects is yielded. `later` replaces rows of the file.
     """
     name = storage.uri(file_path(directory, file.name))
     rows_of_file = decoded_rows(columns_of(datasets), storage, directory, file, later)
     for number, (project, rows) in enumerate(by_project(rows_of_file, name)):
         if number % every == 0:
-            yield len(rows), [dataset.change(None, project, rows)[1] for dataset in datasets]
+            yield len(rows), _new_records_of(datasets, project, rows)
+
+
+def _new_records_of(datasets: Iterable[Dataset], project: str, rows: list[Row]) -> Iterator[Records]:
+    for dataset in datasets:
+        yield dataset.change(None, project, rows)[1]
 
 
 def reduce_files(

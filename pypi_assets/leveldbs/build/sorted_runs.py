@@ -136,8 +136,8 @@ class RunWriters:
         """Add the records of each dataset."""
         for writer, of_dataset in zip(self._writers, records, strict=True):
             writer.add(of_dataset)
-        while self.memory >= self._run_bytes:
-            max(self._writers, key=lambda writer: writer.memory).write_run()
+            while self.memory >= self._run_bytes:
+                max(self._writers, key=lambda writer: writer.memory).write_run()
 
     def finish(self) -> list[Runs]:
         """Write the remaining records, and return the runs of each dataset."""

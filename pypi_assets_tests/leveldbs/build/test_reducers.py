@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pypi_assets.catalog.publications.dump_columns import DumpFile
-from pypi_assets.dumps.dump_format import DumpDamagedError, Row, as_dumped
+from pypi_assets.dumps.dump_format import DumpDamagedError, as_dumped
 from pypi_assets.dumps.dump_manifest import DumpManifest, file_path
 from pypi_assets.dumps.worker_process import WorkerFailed
 from pypi_assets.leveldbs.build.loading import Reducers
@@ -30,8 +31,11 @@ from pypi_assets.leveldbs.build.reduce_process import (
 )
 from pypi_assets.leveldbs.build.row_decoder import RowDecoder
 from pypi_assets.leveldbs.build.sorted_runs import Runs, RunWriter, RunWriters, cut, memory_of, merged, sizes_of
+from pypi_assets.leveldbs.datasets.dataset import Change, Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
+from pypi_assets.leveldbs.format.leveldb_binding import Database
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
+from pypi_assets.leveldbs.format.records import Records, Row
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.dump_rows import dump_row, histories
 from pypi_assets_tests.leveldbs.built_records import FILES, rows_of
@@ -133,10 +137,33 @@ def test_last_message_of_a_process_is_its_error(storage: Storage, dump: DumpMani
 
 def test_sample_has_every_nth_project(storage: Storage, dump: DumpManifest) -> None:
     [file] = dump.files[:1]
-    whole = list(new_records([HASHES], storage, dump.directory, file))
+
+    def records(every: int = 1) -> list[tuple[int, list[Records]]]:
+        found = new_records([HASHES], storage, dump.directory, file, every=every)
+        return [(rows, list(of_datasets)) for rows, of_datasets in found]
+
+    whole = records()
     assert sum(rows for rows, _ in whole) == file.rows
     assert len(whole) > 3
-    assert list(new_records([HASHES], storage, dump.directory, file, every=2)) == whole[::2]
+    assert records(every=2) == whole[::2]
+
+
+def test_records_of_a_dataset_are_made_when_they_are_asked_for(storage: Storage, dump: DumpManifest) -> None:
+    made: list[str] = []
+
+    def spied(name: str) -> Dataset:
+        def change(db: Database | None, project: str, rows: list[Row]) -> Change:
+            made.append(name)
+            return HASHES.change(db, project, rows)
+
+        return replace(HASHES, name=name, change=change)
+
+    for rows, records in new_records([spied("first"), spied("second")], storage, dump.directory, dump.files[0]):
+        assert (rows > 0, made) == (True, [])
+        next(records)
+        assert made == ["first"]
+        next(records)
+        made.clear()
 
 
 @given(history=histories(FILES, rows_of, most=8))
