@@ -92,7 +92,7 @@ class ListedIndex(SilentIndex):
 
     times: list[tuple[int, float]] = field(default_factory=list)
     true_changes: dict[str, dict[str, list[TrueChange]]] = field(default_factory=dict)
-    operations: list[tuple[int, str]] = field(default_factory=list)
+    operations: list[tuple[int, float, str]] = field(default_factory=list)
 
     def apply(self, kind: str, project: str, version: str | None, filename: str | None) -> None:
         """Apply an operation, and record the files that it changes."""
@@ -104,7 +104,7 @@ class ListedIndex(SilentIndex):
             self.do(kind, project, version, filename)
         self.times.append((self.serial, self.clock()))
         if self.serial > serial and kind != "docupdate":
-            self.operations.append((self.serial, normalized))
+            self.operations.append((self.serial, self.clock(), normalized))
         after = dict(self.shown[self.serial])
         for name in sorted(before.keys() | after.keys()):
             was, now = before.get(name), after.get(name)
@@ -223,7 +223,7 @@ def _compare_project(
         history = [] if known is None else read_history(connection, known)
     found: Counter[str] = Counter()
     listed = [item for item in history if item.kind == LISTED]
-    operations = [serial for serial, name in index.operations if name == project]
+    operations = [(serial, at) for serial, at, name in index.operations if name == project]
     for name, true_changes in sorted(index.true_changes[project].items()):
         found += _compare_file(name, true_changes, operations, listed, first, last, seed)
     return found
@@ -232,7 +232,7 @@ def _compare_project(
 def _compare_file(
     name: str,
     true_changes: list[TrueChange],
-    operations: list[int],
+    operations: list[tuple[int, float]],
     listed: list[HistoryItem],
     first: int,
     last: int,
@@ -258,8 +258,9 @@ def _compare_file(
         assert item.at is not None, text
         assert match.at <= item.at, text
         assert item.not_before is None or match.at > item.not_before, text
-        is_alone = len([serial for serial in operations if since < serial <= item.serial]) == 1
-        if is_alone:
+        # the page can be newer than the list, so it can also show operations after the serial
+        within = [serial for serial, at in operations if since < serial and at <= item.at]
+        if len(within) == 1:
             assert match.action in item.possible_kinds, f"{text}: {match.action} is not one of {item.possible_kinds}"
         found[EXACT if match.serial == item.serial else LATER] += 1
         found[CAUSE if match.action in item.possible_kinds else SEVERAL] += 1
