@@ -209,7 +209,7 @@ def _read_file(filename: str, entry: dict[str, object], url: str) -> IndexFile:
         size=size,
         uploaded_at=_read_upload_time(entry),
         requires_python=_read_optional_text(entry, "requires-python"),
-        yanked=yanked is not False,  # any text means yanked, even an empty one (PEP 592)
+        yanked=bool(yanked),  # by PEP 691, an empty text does not mean yanked, as it does in HTML
         yanked_reason=yanked if isinstance(yanked, str) and yanked else None,
         core_metadata=core_metadata,
         core_metadata_sha256=core_metadata_sha256,

@@ -77,7 +77,7 @@ def test_page_with_versions_that_are_not_strings_is_rejected(versions: object) -
         (None, (False, None)),
         (True, (True, None)),
         ("broken", (True, "broken")),
-        ("", (True, None)),
+        ("", (False, None)),
     ],
 )
 def test_yanked_is_a_flag_or_a_reason(yanked: bool | str | None, expected: tuple[bool, str | None]) -> None:
