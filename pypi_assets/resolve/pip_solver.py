@@ -209,9 +209,10 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         )
 
     def is_satisfied_by(self, requirement: _Requirement, candidate: _Candidate) -> bool:
-        if requirement.number is not None:
-            return requirement.number == candidate.number
-        return requirement.wanted is not None and candidate.number in self._matching(requirement.wanted)
+        wanted, number = requirement.wanted, candidate.number
+        if wanted is None:
+            return requirement.number == number
+        return self._matching(wanted).bits >> number & 1 == 1
 
     def get_dependencies(self, candidate: _Candidate) -> Iterable[_Requirement]:
         project, extras, number = candidate

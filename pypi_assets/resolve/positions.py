@@ -6,7 +6,7 @@ The version at position N is bit N of sets. Nothing here depends on files or on 
 from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import compress, groupby, islice
 from operator import eq, itemgetter
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from pypi_assets.distributions.requirements import parsed_version
 from pypi_assets.version_order import VersionKey, version_key
 
 _ANY_SERIES = ".*"
-_KEY = itemgetter(0)
+_KEY, _IS_PRERELEASE, _TEXT = map(itemgetter, range(3))
 _LONGEST = 100
 """In characters. Longer versions are not cached."""
 
@@ -26,7 +26,7 @@ class _Ranked(NamedTuple):
     """A version as written, with the key of its place in the order. Equal versions have equal keys."""
 
     key: bytes
-    is_stable: bool
+    is_prerelease: bool
     text: str
 
 
@@ -37,7 +37,9 @@ class Positions:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        ranked = [one for name in names if (one := _ranked(name)) is not None]
+        written = list(names)
+        rank = _cached_rank if max(map(len, written), default=0) <= _LONGEST else _ranked
+        ranked = list(filter(None, map(rank, written)))
         ranked.sort(key=_KEY)
         self._keys = list(map(_KEY, ranked))
         if any(map(eq, self._keys, islice(self._keys, 1, None))):
@@ -46,9 +48,10 @@ class Positions:
             self.names = [_by_length(one.text for one in group) for group in same]
             ranked = [group[0] for group in same]
         else:
-            self.names = [(one.text,) for one in ranked]
+            self.names = list(zip(map(_TEXT, ranked), strict=True))
         self.known = (1 << len(ranked)) - 1
-        self.stable = self.known & ~sum(1 << number for number, one in enumerate(ranked) if not one.is_stable)
+        prereleases = compress(range(len(ranked)), map(_IS_PRERELEASE, ranked))
+        self.stable = self.known & ~sum(1 << number for number in prereleases)
         self._ranges: dict[tuple[str, bool], int] = {}
 
     @property
@@ -152,7 +155,7 @@ def _rank(text: str) -> _Ranked | None:
     version = parsed_version(text)
     if version is None:
         return None
-    return _Ranked(_packed(version_key(text)), not version.is_prerelease, text)
+    return _Ranked(_packed(version_key(text)), version.is_prerelease, text)
 
 
 def _packed(key: VersionKey) -> bytes:

@@ -155,11 +155,12 @@ _RARE = ("refusals", "installed_metadata")
 class PastProject:
     """A project: its displayed name, and the ids of the live files of each of its releases, by version.
 
-    `lists` caches the lists of names that were read.
+    The ids are a text with commas between them, since the files of most releases are never read. `lists` caches the
+    lists of names that were read.
     """
 
     name: str
-    releases: Mapping[str, Sequence[int]]
+    releases: Mapping[str, str]
     lists: dict[int, list[str]] = field(default_factory=dict, repr=False)
 
 
@@ -207,7 +208,7 @@ class PastReleases:
         """Return the releases of these projects, by normalized name. Projects without a live file are missing."""
         wanted = {storable(canonicalize_name(name)): name for name in normalized}
         found: dict[str, PastProject] = {}
-        releases: defaultdict[str, dict[str, Sequence[int]]] = defaultdict(dict)
+        releases: defaultdict[str, dict[str, str]] = defaultdict(dict)
         with self.catalog.read() as connection:
             read_by_index(connection)
             if self._releases is None:
@@ -217,14 +218,14 @@ class PastReleases:
                 for project, name, version, ids in bare_rows(connection, self._releases.query, parameters):
                     if project not in found:
                         found[project] = PastProject(name, releases[project])
-                    releases[project][version] = [int(id_) for id_ in ids.split(",")]
+                    releases[project][version] = ids
         return {wanted[project]: one for project, one in found.items()}
 
     def files(self, wanted: Sequence[tuple[PastProject, Collection[str]]]) -> list[list[dict[str, Any]]]:
         """Return the files of the given versions of each project, by filename, with some of the columns of dumps."""
         places: dict[int, int] = {}
         for place, (project, versions) in enumerate(wanted):
-            places |= {id_: place for version in versions for id_ in project.releases[version]}
+            places |= {int(id_): place for version in versions for id_ in project.releases[version].split(",")}
         found: dict[int, dict[str, Any]] = {}
         with self.catalog.read() as connection:
             read_by_index(connection)

@@ -177,11 +177,12 @@ def release_values(db: Database, project: str) -> "ReleaseValues | list[dict[str
     first = db.get(key("d", project), verify_checksums=True)
     if first is None or _has_files(first):
         return decode_project(project, [] if first is None else [(key("d", project), first)])
-    start = len(prefix("d", project))
-    records = [(record_key[start:], value) for record_key, value in records_of(db, prefix("d", project))]
-    after_shared = bisect_left(records, (_AFTER_SEPARATOR,))
-    shared = {name[1:].decode(): value for name, value in records[:after_shared]}
-    return ReleaseValues(project, {name.decode(): value for name, value in records[after_shared:]}, shared)
+    start = prefix("d", project)
+    records, size = records_of(db, start), len(start)
+    after_shared = bisect_left(records, (start + _AFTER_SEPARATOR,))
+    shared = {record_key[size + 1 :].decode(): value for record_key, value in records[:after_shared]}
+    releases = {record_key[size:].decode(): value for record_key, value in records[after_shared:]}
+    return ReleaseValues(project, releases, shared)
 
 
 @dataclass(frozen=True, slots=True)
