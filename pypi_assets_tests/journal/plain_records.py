@@ -1,22 +1,26 @@
 """Computes the records of a journal from whole tables in memory, file by file, without the code that makes segments.
 
-It is an oracle for the bytes of the streams `index`, `observed` and `content`. Names and values of fields are written
-out here, so that a change of the records is a change of this file too.
+It is an oracle for the bytes of all streams, after the stored takedowns. Names and values of fields are written out
+here, so that a change of the records is a change of this file too. Only stored snapshots are read by the code that
+stores them.
 """
 
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import InvalidVersion, Version
 from sqlalchemy import Table, select
 
 from pypi_assets.catalog import tables
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.observed.snapshots import read_entries
+from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.index.actions import Action, file_change
 from pypi_assets.index.models import ChangelogEvent
 
@@ -69,16 +73,21 @@ class PlainJournal:
             self.sightings = sorted(rows(tables.sightings), key=lambda row: (row["at"], row["id"]))
             self.notices = rows(tables.journal_notices)
             self.broken = rows(tables.broken_entries)
+            self.visits_of = _by_id(rows(tables.visits))
+            self.statuses = sorted(rows(tables.visit_statuses), key=lambda row: int(row["id"]))
+            self.snapshots = _by_id(rows(tables.snapshots))
+            self.entries = read_entries(connection, self.snapshots)
+            self.takedowns = sorted(rows(tables.journal_takedowns), key=lambda row: int(row["id"]))
 
     def lines(self, stream: str, serials: SerialRange) -> list[bytes]:
         """Return the lines of a stream for some serials."""
-        records = {"index": self.index, "observed": self.observed, "content": self.content}[stream](serials)
+        records = {"index": self.index, "observed": self.observed, "content": self.content, "visits": self.visits}
         found, last, ordinal = [], None, 0
-        for record in records:
+        for record in records[stream](serials):
             ordinal = ordinal + 1 if record["serial"] == last else 0
             last = record["serial"]
             record["ordinal"], record["stream"] = ordinal, stream
-            text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+            text = json.dumps(self._taken_down(record), ensure_ascii=False, separators=(",", ":"))
             found.append(text.encode(errors="replace"))
         return found
 
@@ -130,6 +139,62 @@ class PlainJournal:
                     found.append(self._file_record(row, kind) | content)
             found += self._changed_releases(serial, list(files.values()))
         return found
+
+    def visits(self, serials: SerialRange) -> list[PlainRecord]:
+        """Return the records of visits, each with the difference from the page of an earlier record."""
+        logged = sorted({(row["logged_serial"], row["visit_id"]) for row in self.statuses if row["logged_serial"]})
+        return [self._visit(serial, id_) for serial, id_ in logged if serial in serials]
+
+    def _visit(self, serial: int, id_: int) -> PlainRecord:
+        visit, statuses = self.visits_of[id_], [row for row in self.statuses if row["visit_id"] == id_]
+        project, seen = self.projects[visit["project_id"]], self._seen(id_)
+        of_serial = serial
+        if seen is not None:
+            of_serial = seen["seen_through"] if seen["page_serial"] is None else seen["page_serial"]
+        kind = "visit " + statuses[-1]["status"].replace("_", " ")
+        record = _record(serial, of_serial, kind, int(statuses[-1]["at"]))
+        record |= {"project": project["name"], "normalized": project["normalized"], "visit": visit["visit"]}
+        record |= {"workload": visit["workload"], "visit_kind": visit["kind"], "started_at": visit["started_at"]}
+        record |= {"rulesets": visit["rulesets"], "statuses": []}
+        for row in statuses:
+            names = ("page_serial", "seen_through", "page_status", "text")
+            shown = {name: row[name] for name in names if row[name] is not None}
+            record["statuses"].append({"at": row["at"], "status": row["status"]} | shown)
+        record |= {"snapshot": None, "files": None, "base": None, "gone": [], "changed": []}
+        if seen is not None:
+            page, earlier = self.snapshots[seen["snapshot_id"]], self._page_before(visit, seen)
+            own, base = self.entries[page["id"]], {} if earlier is None else self.entries[earlier["id"]]
+            record |= {"snapshot": page["sha256"], "files": page["files"]}
+            record["base"] = None if earlier is None else earlier["sha256"]
+            record["gone"] = sorted(name for name in base if name not in own)
+            record["changed"] = [[name, *own[name]] for name in sorted(own) if base.get(name) != own[name]]
+        return record
+
+    def _seen(self, visit_id: int) -> TableRow | None:
+        """Return the last status of a visit that saw a page."""
+        found = [row for row in self.statuses if row["visit_id"] == visit_id and row["snapshot_id"] is not None]
+        return found[-1] if found else None
+
+    def _page_before(self, visit: TableRow, seen: TableRow) -> TableRow | None:
+        """Return the page of the project's newest earlier visit whose record comes before that of `visit`."""
+        for number in range(visit["visit"] - 1, 0, -1):
+            for other in self.visits_of.values():
+                if (other["project_id"], other["visit"]) == (visit["project_id"], number):
+                    page = self._seen(other["id"])
+                    if page is not None and (page["logged_serial"] or math.inf) <= seen["logged_serial"]:
+                        return self.snapshots[page["snapshot_id"]]
+        return None
+
+    def _taken_down(self, record: PlainRecord) -> PlainRecord:
+        """Return the record, or what the takedowns leave of it."""
+        for row in self.takedowns:
+            if _names(row, record):
+                left = _record(record["serial"], record["of_serial"], "taken down", record["at"])
+                left |= {"ordinal": record["ordinal"], "stream": record["stream"]}
+                if not row["hides_name"]:
+                    left |= {"project": record["project"], "normalized": record["normalized"]}
+                record = left | {"reason": row["reason"], "taken_down_at": int(row["added_at"])}
+        return record
 
     def _logged(self, serials: SerialRange) -> list[TableRow]:
         """Return the changes that are logged at these serials, in order."""
@@ -350,6 +415,34 @@ class PlainJournal:
             and (one["end"] is None or one["end"] > serial)
             for one in self.followed
         )
+
+
+def _names(takedown: TableRow, record: PlainRecord) -> bool:
+    """Check whether a takedown names a record."""
+    place = (takedown["stream"], takedown["serial"], takedown["ordinal"])
+    is_whole = takedown["version"] is None and takedown["filename"] is None
+    is_of_project = takedown["project"] is not None and record["normalized"] == takedown["project"]
+    if record["kind"] == "taken down":
+        return is_of_project and is_whole and bool(takedown["hides_name"])
+    if not is_of_project:
+        is_announcement = record["normalized"] is None and record["kind"] != "unreadable"
+        return place == (record["stream"], record["serial"], record["ordinal"]) and not is_announcement
+    if is_whole:
+        return True
+    files = [(record.get("filename"), record.get("version"))]
+    if record["stream"] == "visits":
+        names = [*record["gone"], *(name for name, *_ in record["changed"])]
+        files = [(name, parse_filename(name, takedown["project"]).version) for name in names]
+    return any(
+        takedown["filename"] in {None, name}
+        and (takedown["version"] is None or _is_version(version, takedown["version"], record["stream"] == "visits"))
+        for name, version in files
+    )
+
+
+def _is_version(found: str | None, wanted: str, unknown: bool) -> bool:
+    """Check whether two versions are equal. If the first is not known, return `unknown`."""
+    return unknown if found is None else canonicalize_version(found) == canonicalize_version(wanted)
 
 
 def _by_id(rows: Iterable[TableRow]) -> dict[int, TableRow]:

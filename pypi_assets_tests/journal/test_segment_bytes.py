@@ -6,20 +6,22 @@ from pathlib import Path
 
 import orjson
 import pytest
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.ledger.serial_range import SerialRange
+from pypi_assets.catalog.publications.journal_segments import add_takedown
 from pypi_assets.catalog.reports import logged_changes
 from pypi_assets.catalog.reports.journal_contents import FILE_READ
 from pypi_assets.catalog.reports.journal_format import JournalStream, Record
-from pypi_assets.catalog.tables import distribution_data, distributions, past_generations
+from pypi_assets.catalog.tables import changes, distribution_data, distributions, past_generations
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets.journal.publishing import write_missing
+from pypi_assets.journal.publishing import complete_takedowns, write_missing
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import read_lines
-from pypi_assets.storage.store import open_storage
+from pypi_assets.journal.takedowns import wanted_takedown
+from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, add
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
@@ -32,21 +34,42 @@ from pypi_assets_tests.journal.plain_records import PlainJournal
 from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
 from pypi_assets_tests.small_catalog import small_catalog
 
-STREAMS = (JournalStream.INDEX, JournalStream.OBSERVED, JournalStream.CONTENT)
 
-
-def require_plain_bytes(catalog: Catalog) -> str:
+def require_plain_bytes(catalog: Catalog, storage: Storage | None = None) -> str:
     """Write the journal of a catalog, and compare its lines with plain records. Return all lines as one text."""
-    storage = open_storage("memory:///")
+    storage = storage or open_storage("memory:///")
     list(write_missing(catalog, storage))
     journal, plain = Journal(storage), PlainJournal(catalog)
     text = ""
-    for stream in STREAMS:
+    for stream in JournalStream:
         head = journal.head(stream)
         lines = [line for segment in journal.segments(head, 0) for line in read_lines(storage, segment)]
         for line, expected in zip_longest(lines, plain.lines(stream, SerialRange(head.start, head.through))):
             assert line == expected
-        text += b"\n".join(lines).decode()
+        text += b"".join(b"%b\n" % line for line in lines).decode()
+    return text
+
+
+def require_plain_bytes_after_takedowns(catalog: Catalog, storage: Storage, draw: random.Random) -> str:
+    """Compare the lines with plain records, twice after takedowns. Return the last lines."""
+    plain = PlainJournal(catalog)
+    lines = [orjson.loads(line) for stream in JournalStream for line in plain.lines(stream, SerialRange(0, 2**40))]
+    lines = [line for line in lines if line["normalized"]]
+    for _ in range(2):
+        for number in range(5 if lines else 0):  # a drawn history can be without projects
+            record = draw.choice(lines)
+            place = (record["stream"], record["serial"], record["ordinal"])
+            if number == 0:
+                wanted = wanted_takedown("one", record=":".join(map(str, place)))
+            else:
+                shown = [*record.get("gone", ()), *(name for name, *_ in record.get("changed", ()))]
+                facts = {"filename": draw.choice(shown) if shown else None} | record  # visits show several files
+                named = {name: facts.get(name) for name in ("version", "filename") if draw.random() < 0.6}
+                reason, hides = f"{number} of a project", draw.random() < 0.5
+                wanted = wanted_takedown(reason, record["normalized"], **named, hides_name=hides)
+            add_takedown(catalog, wanted)
+        complete_takedowns(catalog, storage)
+        text = require_plain_bytes(catalog, storage)
     return text
 
 
@@ -78,12 +101,61 @@ def test_many_drawn_changes_give_the_bytes_of_plain_records(tmp_path: Path) -> N
         small.catalog.close()
 
 
+def test_takedowns_leave_the_bytes_of_plain_records(tmp_path: Path) -> None:
+    kinds = set[str]()
+    for seed in range(5):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        small = small_catalog(folder)
+        draw_changes(small, random.Random(seed), 20)
+        text = require_plain_bytes_after_takedowns(small.catalog, open_storage("memory:///"), random.Random(seed))
+        kinds |= {str(orjson.loads(line)["kind"]) for line in text.splitlines()}
+        small.catalog.close()
+    assert kinds > {"taken down", "file added", "file read"}
+
+
+def test_visits_give_the_bytes_of_plain_records(tmp_path: Path) -> None:
+    catalog = open_catalog(sqlite_database(tmp_path / "catalog.sqlite"))
+    with draining_in_place():
+        follower = Follower(SilentIndex(), catalog)
+        add(follower.index, "demo")
+        crawl_full(follower.crawler)
+        removed = add(follower.index, "demo", "2.0")
+        crawl_incremental(follower.crawler)
+        follower.index.do("remove-file", "demo", "2.0", removed)
+        add(follower.index, "demo", "3.0")
+        crawl_incremental(follower.crawler)
+    storage = open_storage("memory:///")
+    text = require_plain_bytes(catalog, storage)
+    assert text.count('"kind":"visit full"') == 3
+    assert f'"gone":["{removed}"]' in text
+    add_takedown(catalog, wanted_takedown("one file", "demo", filename=removed))
+    complete_takedowns(catalog, storage)
+    left = [line for line in require_plain_bytes(catalog, storage).splitlines() if '"stream":"visits"' in line]
+    assert left
+    assert not any(removed in line for line in left)
+    assert '"kind":"taken down"' in require_plain_bytes_after_takedowns(catalog, storage, random.Random(1))
+    catalog.close()
+
+
+def test_file_with_two_changes_at_a_serial_has_one_content(tmp_path: Path) -> None:
+    small = small_catalog(tmp_path)
+    small.add(3, "demo", "1.0", "demo-1.0.tar.gz")
+    with small.catalog.write() as connection:
+        [id_] = connection.scalars(select(distributions.c.id)).all()
+        connection.execute(insert(changes).values(distribution_id=id_, serial=3, cause="followed", logged_serial=3))
+    small.complete(3)
+    assert require_plain_bytes(small.catalog).count('"kind":"file read"') == 1
+    small.catalog.close()
+
+
 @pytest.mark.nightly
 def test_followed_histories_give_the_bytes_of_plain_records(catalog: Catalog) -> None:
     first = random.SystemRandom().randrange(2**32)
     for seed in range(first, first + (examples(3) if catalog.is_sqlite else 1)):
         try:
-            require_plain_bytes(follow_with_journal(catalog, draw_history(seed)).catalog)
+            followed = follow_with_journal(catalog, draw_history(seed)).catalog
+            require_plain_bytes_after_takedowns(followed, open_storage("memory:///"), random.Random(seed))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
 
