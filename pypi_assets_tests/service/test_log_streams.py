@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ from pypi_assets_tests.service.published import Published
 from pypi_assets_tests.service.test_server import PATH, served
 
 LINE = "x" * 999 + "\n"
-PIPE_BYTES = 4_096
+PIPE_BYTES = mmap.PAGESIZE
+"""The smallest pipe has one page."""
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def test_service_answers_while_nobody_reads_its_logs(published: Published, worke
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     with served(published, workers, stdout=writing) as (url, process), requests.Session() as session:
         os.close(writing)
-        for _ in range(100):  # of some 400 bytes each
+        for _ in range(PIPE_BYTES // 40):  # of some 400 bytes each
             assert session.get(url + PATH, timeout=60).status_code == 200
         with os.fdopen(reading) as log:
             lines = [json.loads(log.readline()) for _ in range(80)]
