@@ -29,6 +29,7 @@ from pypi_assets.catalog.publications.journal_segments import (
 from pypi_assets.catalog.publications.written_segments import SegmentFile
 from pypi_assets.catalog.reads.stored_json import to_utf8_json
 from pypi_assets.catalog.reports.journal_format import GAP, TAKEN_DOWN, JournalStream, Record
+from pypi_assets.catalog.reports.release_comparisons import NEW_PROVIDER, RELEASE_COMPARED
 from pypi_assets.distributions.filenames import parse_filename
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.segment_files import (
@@ -58,6 +59,8 @@ from pypi_assets.storage.store import ObjectNotFoundError, Storage
 
 Progress = Callable[[int], None]
 _PLACE = re.compile(r"([a-z]+):([0-9]{1,18}):([0-9]{1,18})")
+_OF_RELEASES = frozenset({RELEASE_COMPARED, NEW_PROVIDER})
+"""The kinds of records that have names from the files of a release, without the names of these files."""
 _TAKEN_DOWN_LITERAL = b'"kind":' + orjson.dumps(TAKEN_DOWN)
 
 
@@ -155,13 +158,26 @@ def _is_of(takedown: Takedown, record: Record) -> bool:
     if takedown.serial is not None:
         place = (record["stream"], record["serial"], record["ordinal"])
         return place == (takedown.stream, takedown.serial, takedown.ordinal)
-    if record["normalized"] == takedown.project and record["stream"] == JournalStream.VISITS:
+    if record["normalized"] != takedown.project:
+        return False
+    if record["stream"] == JournalStream.VISITS:
         return _shows(takedown, record)
-    return (
-        record["normalized"] == takedown.project
-        and (takedown.filename is None or record.get("filename") == takedown.filename)
-        and (takedown.version is None or _same_version(record.get("version"), takedown.version))
+    if record["kind"] in _OF_RELEASES:
+        return _compares(takedown, record)
+    return (takedown.filename is None or record.get("filename") == takedown.filename) and (
+        takedown.version is None or _same_version(record.get("version"), takedown.version)
     )
+
+
+def _compares(takedown: Takedown, record: Record) -> bool:
+    """Check whether a record of a release has facts of the takedown's file or release, as the new or the earlier one.
+
+    A file whose name has no version can belong to any release.
+    """
+    version = takedown.version
+    if version is None and takedown.filename is not None:
+        version = parse_filename(takedown.filename, takedown.project).version
+    return version is None or any(_same_version(record.get(name), version) for name in ("version", "against"))
 
 
 def _shows(takedown: Takedown, record: Record) -> bool:

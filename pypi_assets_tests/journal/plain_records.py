@@ -429,6 +429,9 @@ def _names(takedown: TableRow, record: PlainRecord) -> bool:
         return place == (record["stream"], record["serial"], record["ordinal"]) and not is_announcement
     if is_whole:
         return True
+    if record["kind"] in {"release compared", "new provider"}:  # of two releases, or of one
+        wanted = takedown["version"] or parse_filename(takedown["filename"], takedown["project"]).version
+        return wanted is None or any(_is_version(record.get(name), wanted, False) for name in ("version", "against"))
     files = [(record.get("filename"), record.get("version"))]
     if record["stream"] == "visits":
         names = [*record["gone"], *(name for name, *_ in record["changed"])]

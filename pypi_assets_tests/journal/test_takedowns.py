@@ -156,6 +156,24 @@ def test_redaction_without_a_match_is_rejected(arguments: dict[str, str]) -> Non
         wanted_takedown(" ", "a")
 
 
+def test_names_from_a_redacted_file_or_release_are_in_no_comparison(tmp_path: Path) -> None:
+    for number, named in enumerate(({"filename": "demo-10.0.tar.gz"}, {"version": "10"})):
+        storage, folder = open_storage("memory:///"), tmp_path / str(number)
+        folder.mkdir()
+        small = small_catalog(folder)
+        for serial, module in ((5, "early"), (10, "hidden"), (20, "shown")):
+            small.add(serial, "demo", f"{serial}.0", f"demo-{serial}.0.tar.gz", modules=(module,))
+            small.complete(serial)
+        list(write_missing(small.catalog, storage))
+        kinds = [one["kind"] for one in records(storage) if "hidden" in orjson.dumps(one).decode()]
+        assert kinds == ["file read", "release compared", "new provider", "release compared"]
+        take(small, storage, wanted_takedown("x", "demo", **named))
+        assert with_secrets(storage, b"hidden") == []
+        assert all(with_secrets(storage, module) for module in (b"early", b"shown"))
+        require_sound(storage)
+        small.catalog.close()
+
+
 def test_next_writer_completes_a_redaction_killed_at_any_write(small: SmallCatalog, storage: Storage) -> None:
     add_takedown(small.catalog, wanted_takedown("x", "secret", hides_name=True))
     step = 0
