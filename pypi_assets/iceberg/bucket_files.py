@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
-ROWS_OF_A_GROUP = 131_072
+ROWS_OF_A_GROUP = 32_768
+MOST_GROUPS = 256
+"""Each group has an open file."""
 FILES_AT_ONCE = 8
-_ROW_GROUP_ROWS = 65_536
+_ROW_GROUP_ROWS = 16_384
 _ORDER = ("normalized", "version", "filename")
 _BUCKET = "bucket"
 _NO_BUCKET = -1
@@ -54,7 +56,7 @@ def bucket_function(buckets: int) -> Callable[[str], int]:
 class SortedIntoBuckets:
     """Rows of `files` in any order, to be read bucket by bucket. Use it in a `with` block, which deletes its files.
 
-    With one group, all rows are in memory at the end.
+    The rows of a group are in memory while they are read, several times: 32,768 rows take about half a gigabyte.
     """
 
     def __init__(self, storage: Storage, buckets: int, groups: int) -> None:

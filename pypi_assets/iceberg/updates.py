@@ -27,6 +27,7 @@ from pypi_assets.dumps.held_dumps import HeldDumps
 from pypi_assets.iceberg.arrow_schemas import SCHEMAS
 from pypi_assets.iceberg.bucket_files import (
     FILES_AT_ONCE,
+    MOST_GROUPS,
     ROWS_OF_A_GROUP,
     BucketRows,
     SortedIntoBuckets,
@@ -329,4 +330,4 @@ def held_dumps(snapshot: "Snapshot | None") -> HeldDumps | None:
 
 
 def _groups(manifest: DumpManifest, files: "Table") -> int:
-    return max(1, min(bucket_count(files), manifest.rows // ROWS_OF_A_GROUP))
+    return max(1, min(MOST_GROUPS, bucket_count(files), manifest.rows // ROWS_OF_A_GROUP))
