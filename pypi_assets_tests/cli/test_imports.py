@@ -31,6 +31,7 @@ PARTS_OF_LOOKUP = {
     "short_texts",
     "storage",
     "terminal",
+    "version_order",
 }
 """Parts of pypi_assets that a lookup needs: no catalog and not all settings. `distributions` parses requirements."""
 
