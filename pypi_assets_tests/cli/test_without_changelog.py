@@ -1,5 +1,7 @@
 """With the lister `simple`, every command works from the list and the pages, and the changelog gets no request."""
 
+import math
+import time
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -21,6 +23,14 @@ def requested(index: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> Counter[st
 
     index.faults = count  # type: ignore[assignment]
     return counts
+
+
+def next_second() -> str:
+    """Wait for the next whole second, and return it: it lies between what was done before and what is done after."""
+    second = math.ceil(time.time())
+    while time.time() <= second:
+        time.sleep(0.01)
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @pytest.mark.nightly
@@ -64,7 +74,7 @@ def test_history_of_listed_changes_has_both_times_and_possible_kinds(
     index.wheel("demo", "2.0")
     index.wheel("gone", "1.0")
     commands.done("crawl", "full")
-    begun = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    begun = next_second()
     index.history.yank("demo", "1.0")
     index.history.remove_release("demo", "2.0")
     index.history.remove_project("gone")
@@ -89,11 +99,11 @@ def test_time_means_the_last_list_compared_by_then(
     index.wheel("demo", "2.0")
     commands.done("crawl", "incremental")
     first = index.serial
-    between = datetime.now(UTC)
+    moment = next_second()
     index.wheel("demo", "3.0")
     commands.done("crawl", "incremental")
-    moment = between.replace(microsecond=0).strftime("%Y-%m-%dT%H:%M:%SZ")
     result = commands.done("lookup", "module", "demo_module", "--at", moment)
+    assert "2.0" in result.stdout
     assert "3.0" not in result.stdout
     assert first < index.serial
     assert requested["pypi"] == 0
