@@ -32,7 +32,7 @@ ROWS_OF_A_GROUP = 32_768
 MOST_GROUPS = 256
 """Each group has an open file."""
 FILES_AT_ONCE = 8
-_ROW_GROUP_ROWS = 16_384
+_ROWS_SORTED_AT_ONCE = 16_384
 _ORDER = ("normalized", "version", "filename")
 _BUCKET = "bucket"
 _NO_BUCKET = -1
@@ -56,7 +56,7 @@ def bucket_function(buckets: int) -> Callable[[str], int]:
 class SortedIntoBuckets:
     """Rows of `files` in any order, to be read bucket by bucket. Use it in a `with` block, which deletes its files.
 
-    The rows of a group are in memory while they are read, several times: 32,768 rows take about half a gigabyte.
+    The rows of a group are in memory together while its buckets are read.
     """
 
     def __init__(self, storage: Storage, buckets: int, groups: int) -> None:
@@ -81,7 +81,7 @@ class SortedIntoBuckets:
             self._waiting.append(batch)
             waiting += batch.num_rows
             self.rows += batch.num_rows
-            if waiting >= _ROW_GROUP_ROWS:
+            if waiting >= _ROWS_SORTED_AT_ONCE:
                 self._flush()
                 waiting = 0
             yield self.rows

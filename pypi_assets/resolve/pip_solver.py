@@ -212,7 +212,7 @@ class _PipRules(AbstractProvider[_Requirement, _Candidate, str]):
         wanted, number = requirement.wanted, candidate.number
         if wanted is None:
             return requirement.number == number
-        return self._matching(wanted).bits >> number & 1 == 1
+        return number in self._matching(wanted)
 
     def get_dependencies(self, candidate: _Candidate) -> Iterable[_Requirement]:
         project, extras, number = candidate

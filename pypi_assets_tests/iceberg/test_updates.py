@@ -260,7 +260,7 @@ def test_rows_in_several_groups_reach_their_buckets(
 ) -> None:
     monkeypatch.setattr(updates, "ROWS_OF_A_BUCKET", 1)
     monkeypatch.setattr(updates, "ROWS_OF_A_GROUP", 1)
-    monkeypatch.setattr(bucket_files, "_ROW_GROUP_ROWS", 1)
+    monkeypatch.setattr(bucket_files, "_ROWS_SORTED_AT_ONCE", 1)
     monkeypatch.setattr(event_files, "ROWS_OF_A_FILE", 1)
     updated(small.catalog, storage)
     assert len(filenames(small, storage)) == 3
