@@ -47,7 +47,8 @@ class SensorCursor:
         return cls(int(through), float(reported_at) if reported_at.isdecimal() else 0.0)
 
     def __str__(self) -> str:
-        time = f"{_SEPARATOR}{self.reported_at:.0f}" if self.reported_at else ""
+        # rounded down, because a time in the future would mean that the clock was set back
+        time = f"{_SEPARATOR}{int(self.reported_at)}" if self.reported_at else ""
         return f"{self.through}{time}"
 
     def is_due(self, now: float) -> bool:

@@ -53,6 +53,9 @@ def test_cursor_round_trips() -> None:
     reported = SensorCursor(7, 5_000.0)
     times = (5_000.0, 5_000.0 + REPORT_EVERY_S - 1, 5_000.0 + REPORT_EVERY_S, 4_999.0)
     assert [reported.is_due(now) for now in times] == [False, False, True, True]
+    for reported_at in (5_000.0, 5_000.1, 5_000.9):
+        stored = SensorCursor.parse(str(SensorCursor(7, reported_at)))
+        assert not stored.is_due(reported_at)
 
 
 @pytest.mark.nightly
