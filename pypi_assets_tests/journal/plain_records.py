@@ -322,7 +322,7 @@ class PlainJournal:
                 return None
             lists = {name: self._list(data[f"{name}_id"]) for name in ("requires_dist", "modules")}
             return _content(self.files[id_]["sha256"], kind, data | lists, self._details(data))
-        read = past | {"requires_python": None}
+        read = past | {"requires_python": past["read_requires_python"]}
         if past["outcome"] == "pending":  # it was replaced before it was read
             read["outcome"] = "vanished"
         return _content(past["sha256"], kind, read, past["details"])

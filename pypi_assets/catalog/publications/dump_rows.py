@@ -482,7 +482,7 @@ def _as_they_were(
                 error_kind=facts["error_kind"],
                 extractor_version=facts["extractor_version"],
                 metadata_version=facts["metadata_version"],
-                read_requires_python=None,
+                read_requires_python=content.read_requires_python,
                 requires_dist_id=requires_id,
                 modules_id=modules_id,
                 details=json.dumps(facts["details"]),

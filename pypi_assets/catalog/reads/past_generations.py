@@ -37,6 +37,17 @@ class PastGeneration:
     sha256: str | None
     facts: Mapping[str, Any]
 
+    @property
+    def read_requires_python(self) -> str | None:
+        """Return the supported Python versions in the metadata; None if they are not stored, as in older catalogs."""
+        value: str | None = self.facts.get("read_requires_python")
+        return value
+
+    @property
+    def requires_python(self) -> str | None:
+        """Return the supported Python versions, as the index showed them, else as in the metadata."""
+        return self.facts["requires_python"] or self.read_requires_python
+
 
 def keep_past_generations(connection: Connection, until: Mapping[int, int]) -> None:
     """Copy the present contents of these distributions to past generations.
@@ -51,6 +62,7 @@ def keep_past_generations(connection: Connection, until: Mapping[int, int]) -> N
         select(
             distributions,
             *(data[name] for name in _READ),
+            data.requires_python.label("read_requires_python"),
             data.details,
             requires.c.content.label("requires_dist"),
             modules.c.content.label("modules"),
@@ -65,7 +77,7 @@ def keep_past_generations(connection: Connection, until: Mapping[int, int]) -> N
     )
     kept = []
     for row in rows:
-        facts: dict[str, Any] = {name: getattr(row, name) for name in (*_FACTS, *_READ)}
+        facts: dict[str, Any] = {name: getattr(row, name) for name in (*_FACTS, *_READ, "read_requires_python")}
         for name in ("requires_dist", "modules"):
             content = getattr(row, name)
             facts[name] = None if content is None else json.loads(zlib.decompress(content))

@@ -65,6 +65,7 @@ def live_files(
                 live.c.start.label("live_since"),
                 yanked.c.start.label("yanked_since"),
                 distribution_data.c.outcome,
+                distribution_data.c.requires_python.label("read_requires_python"),
             )
             .select_from(live)
             .join(distributions, distributions.c.id == live.c.distribution_id)
@@ -88,6 +89,7 @@ def live_files(
         for row in connection.execution_options(yield_per=1_000).execute(query):
             then = past.get(row.id)
             facts = row._mapping if then is None else {**row._mapping, **then.facts, "sha256": then.sha256}
+            python = row.requires_python or row.read_requires_python if then is None else then.requires_python
             yield LiveFile(
                 filename=row.filename,
                 project=row.name,
@@ -97,7 +99,7 @@ def live_files(
                 yanked=row.yanked_since is not None,
                 size=facts["size"],
                 uploaded_at=facts["uploaded_at"],
-                requires_python=facts["requires_python"],
+                requires_python=python,
                 live_since=row.live_since,
                 outcome=facts["outcome"],
                 url=facts["url"],

@@ -77,11 +77,10 @@ class _PageFileRow(NamedTuple):
     sha256: str | None
     size: int | None
     uploaded_at: str | None
-    shown_requires_python: str | None
+    requires_python: str | None
     core_metadata_sha256: str | None
     first_seen_at: str | None
     outcome: str
-    read_requires_python: str | None
     requires_dist_id: int | None
     details: str | None
     shared_details_id: int | None
@@ -100,11 +99,12 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "sha256": distributions.c.sha256,
     "size": distributions.c.size,
     "uploaded_at": distributions.c.uploaded_at,
-    "shown_requires_python": distributions.c.requires_python,
+    "requires_python": func.coalesce(
+        func.nullif(distributions.c.requires_python, ""), distribution_data.c.requires_python
+    ),
     "core_metadata_sha256": distributions.c.core_metadata_sha256,
     "first_seen_at": distributions.c.first_seen_at,
     "outcome": distribution_data.c.outcome,
-    "read_requires_python": distribution_data.c.requires_python,
     "requires_dist_id": distribution_data.c.requires_dist_id,
     "details": distribution_data.c.details,
     "shared_details_id": distribution_data.c.shared_details_id,
@@ -391,9 +391,9 @@ def _as_dumped(connection: Connection, rows: Sequence[_Row]) -> Iterator[tuple[_
     extras = {id_: from_json(content).get("provides_extra") for id_, content in stored.items()}
     described: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
-        _, project, release, filename, kind, *_, outcome, requires_python, requires_id, own, shared_id = row
+        _, project, release, filename, kind, *_, python, _, _, outcome, requires_id, own, shared_id = row
         version = file_version(filename, release, project)
-        same = (kind, outcome, version, requires_python, requires_id, shared_id, own)
+        same = (kind, outcome, version, python, requires_id, shared_id, own)
         known = described.get(same)
         if known is None:
             details = from_json(own) if own else {}
@@ -404,7 +404,7 @@ def _as_dumped(connection: Connection, rows: Sequence[_Row]) -> Iterator[tuple[_
                 "filename": filename,
                 "kind": kind,
                 "outcome": outcome,
-                "requires_python": requires_python,
+                "requires_python": python,
                 "requires_dist": None if requires_id is None else lists[requires_id],
                 "provides_extra": shared or details.get("provides_extra"),
                 "requires_by": details.get("requires_by"),
@@ -430,7 +430,7 @@ def _replaced(connection: Connection, past: Mapping[int, PastGeneration]) -> Ite
             sha256=then.sha256,
             size=facts["size"],
             uploaded_at=facts["uploaded_at"],
-            shown_requires_python=facts["requires_python"],
+            requires_python=then.requires_python,
             core_metadata_sha256=facts.get("core_metadata_sha256"),
             first_seen_at=facts.get("first_seen_at"),
         )
@@ -443,7 +443,7 @@ def _replaced(connection: Connection, past: Mapping[int, PastGeneration]) -> Ite
                 "filename": row.filename,
                 "kind": row.kind,
                 "outcome": facts["outcome"],
-                "requires_python": facts["requires_python"],
+                "requires_python": then.requires_python,
                 "requires_dist": facts["requires_dist"],
                 "provides_extra": details.get("provides_extra"),
                 "requires_by": details.get("requires_by"),

@@ -13,7 +13,13 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, Text, and_, cas
 from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_index, sent_later, storable
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at, requiring_releases, rows_at, stream_rows
-from pypi_assets.catalog.reads.past_generations import contents_at, counts_later, has_past_generations, rejected_then
+from pypi_assets.catalog.reads.past_generations import (
+    PastGeneration,
+    contents_at,
+    counts_later,
+    has_past_generations,
+    rejected_then,
+)
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reads.stored_contents import StoredLists
 from pypi_assets.catalog.reads.stored_json import from_json
@@ -239,7 +245,7 @@ class PastReleases:
                     was_replaced = was_replaced or row.any_was_replaced
             if was_replaced:
                 for id_, content in contents_at(connection, self.serial, list(found)).items():
-                    found[id_] |= _as_it_was(content.sha256, content.facts)
+                    found[id_] |= _as_it_was(content)
         of_projects: list[list[dict[str, Any]]] = [[] for _ in wanted]
         for id_, file in sorted(found.items(), key=lambda one: one[1]["filename"]):
             of_projects[places[id_]].append(file)
@@ -331,15 +337,16 @@ def _list(known: dict[int, list[str]], list_id: int, content: bytes) -> list[str
     return found
 
 
-def _as_it_was(sha256: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _as_it_was(content: PastGeneration) -> dict[str, Any]:
     """Return the values that differ for a file that was replaced under the same name since."""
+    facts = content.facts
     is_unread = facts["outcome"] == ReadOutcome.PENDING  # it is never read
     return {
-        "sha256": sha256,
+        "sha256": content.sha256,
         "size": facts["size"],
         "uploaded_at": facts["uploaded_at"],
         "first_seen_at": facts.get("first_seen_at"),
-        "requires_python": facts["requires_python"],
+        "requires_python": content.requires_python,
         "outcome": ReadOutcome.VANISHED if is_unread else facts["outcome"],
         "requires_dist": facts["requires_dist"],
         **_rare(facts["details"], facts["outcome"]),

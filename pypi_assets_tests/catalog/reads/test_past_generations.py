@@ -6,12 +6,15 @@ from sqlalchemy import insert, select, update
 
 from pypi_assets.catalog.coordination.claims import WORKER_DIED
 from pypi_assets.catalog.database import Catalog
-from pypi_assets.catalog.publications.dump_rows import requiring_releases, version_yanks_at
+from pypi_assets.catalog.publications.dump_rows import project_rows_at, requiring_releases, version_yanks_at
 from pypi_assets.catalog.reads.file_counts import counting_files, failed_reads_by_kind, live_outcomes, recount_files
 from pypi_assets.catalog.reads.past_generations import keep_past_generations, past_generations_of
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
-from pypi_assets.catalog.reports.past_releases import count_dependents, live_files_of
+from pypi_assets.catalog.reports.live_files import live_files
+from pypi_assets.catalog.reports.past_pages import page_at
+from pypi_assets.catalog.reports.past_releases import PastReleases, count_dependents, live_files_of
 from pypi_assets.catalog.tables import distribution_data, distributions, live_intervals
+from pypi_assets.distributions.served_metadata import metadata_sha256
 from pypi_assets_tests.catalog.claimed_queues import Reads
 from pypi_assets_tests.small_catalog import SmallCatalog
 
@@ -50,6 +53,36 @@ def test_past_generation_keeps_its_installer_support(small: SmallCatalog) -> Non
         rejected = {file.version for file in live_files_of(catalog, serial, ["demo"]) if file.is_rejected}
         assert rejected == {"1.0", "2.0"} - {version}, serial
         assert count_dependents(catalog, serial, ["base"]) == {"base": 1}
+    catalog.close()
+
+
+def test_python_versions_are_those_of_the_index_or_of_the_past_content(small: SmallCatalog) -> None:
+    """Each way to an answer at a serial shows the same versions of Python, whether the index states them or not."""
+    catalog = small.catalog
+    small.add(3, "demo", "1.0", "demo-1.0.zip", modules=("demo",), requires_dist=(), requires_python=">=3.9")
+    small.add(4, "demo", "2.0", "demo-2.0.zip", modules=("demo",), requires_dist=())
+    read = update(distribution_data)
+    with catalog.write() as connection:
+        connection.execute(read.values(requires_python=">=3.10"))
+        keep_past_generations(connection, dict.fromkeys(connection.scalars(select(distributions.c.id)), 9))
+        connection.execute(read.values(requires_python=">=3.12"))
+        connection.execute(update(distributions).values(requires_python=None))
+    small.complete(10)
+    for serial, expected in ((8, {"1.0": ">=3.9", "2.0": ">=3.10"}), (9, {"1.0": ">=3.12", "2.0": ">=3.12"})):
+        page = page_at(catalog, serial, "demo")
+        assert page is not None
+        releases = PastReleases(catalog, serial)
+        [files] = releases.files([(one, ("1.0", "2.0")) for one in releases.projects(["demo"]).values()])
+        for found in (
+            {file.version: file.requires_python for file in page.files},
+            {file.version: file.requires_python for file in live_files(catalog, serial)},
+            {file["version"]: file["requires_python"] for file in files},
+            {row["version"]: row["requires_python"] for row in project_rows_at(catalog, serial, "demo")},
+        ):
+            assert found == expected
+        hashes = {file.version: file.metadata_sha256 for file in page.files}
+        rows = {row["version"]: row for row in project_rows_at(catalog, serial, "demo")}
+        assert hashes == {version: metadata_sha256(row) for version, row in rows.items()}
     catalog.close()
 
 
