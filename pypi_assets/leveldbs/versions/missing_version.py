@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.dumps.dump_format import DumpDamagedError
+from pypi_assets.dumps.stored_cover import stored_cover
 from pypi_assets.errors import FIRST_COMMANDS
 from pypi_assets.leveldbs.datasets.dataset import Dataset
 from pypi_assets.leveldbs.format.leveldb_errors import NoVersionError
 from pypi_assets.leveldbs.versions.build_need import missing_columns, not_built_yet
-from pypi_assets.leveldbs.versions.stored_cover import stored_cover
 from pypi_assets.storage.store import Storage
 
 

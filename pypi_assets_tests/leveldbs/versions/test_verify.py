@@ -17,6 +17,7 @@ from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.dumps.dump_manifest import file_path, manifest_path
 from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.dumps.held_dumps import HeldDumps
+from pypi_assets.dumps.stored_cover import stored_cover
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.leveldb_errors import (
     LeveldbDamagedError,
@@ -28,7 +29,6 @@ from pypi_assets.leveldbs.versions import leveldb_manifest
 from pypi_assets.leveldbs.versions.input_lists import InputList, input_list_path, read_input_list, write_input_list
 from pypi_assets.leveldbs.versions.leveldb_manifest import publish_leveldbs
 from pypi_assets.leveldbs.versions.missing_version import no_version
-from pypi_assets.leveldbs.versions.stored_cover import stored_cover
 from pypi_assets.leveldbs.versions.verify import verify
 from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import Storage, open_storage
