@@ -1,9 +1,11 @@
 """Compactions of real dumps: their rows, the ranges they join, and the state after a race or a kill."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -104,6 +106,21 @@ def test_ranges_are_joined_once_it_pays_off(small: SmallCatalog, storage: Storag
     assert cover(small.catalog).dumps[1].inputs == ("100-140", "140-150", "150-160")
     assert cover(small.catalog).dumps[1].leaves == Leaves.of(f"{start}-{start + 10}" for start in range(100, 160, 10))
     assert audit_dump(small.catalog, storage, cover(small.catalog).dumps[1]).ok
+
+
+def test_documented_reading_gives_the_live_rows(small: SmallCatalog, storage: Storage) -> None:
+    add_ranges(small, storage, 100, 110)
+    small.remove(122, "other-2.tar.gz")
+    add_ranges(small, storage, 120)
+    list(compact(small.catalog, storage, growth=1))
+    assert len(committed_directories(storage)) == 5
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"## Read dumps from Python\n\n```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example.replace("file:///srv/pypi-assets", storage.url).replace("0-1200", "0-100"), names)
+    assert names["live"] == live(small, storage)
+    assert ("other", "other-2.tar.gz") not in names["live"]
+    assert list(names["frame"].columns) == ["project", "filename"]
 
 
 def test_range_held_by_a_compaction_is_not_written_again(small: SmallCatalog, storage: Storage) -> None:
