@@ -144,7 +144,8 @@ def main() -> None:
             results.append(pool.apply(measured, (projects, options.repetitions)))
         print(projects, *(f"{one:.3f}" for one in results[-1]), sep="\t", flush=True)
     first, last = results[0], results[-1]
-    print("ratio", *(f"{new / old:.1f}" for old, new in zip(first, last, strict=True)), sep="\t")
+    ratios = (f"{new / old:.1f}" if old else "-" for old, new in zip(first, last, strict=True))
+    print("ratio", *ratios, sep="\t")
 
 
 if __name__ == "__main__":
