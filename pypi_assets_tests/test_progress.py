@@ -1,11 +1,15 @@
 """Small modules: errors, extras, progress, caches of short texts, times."""
 
 import importlib
+import json
 import re
+import shlex
+from importlib.metadata import PathDistribution
+from pathlib import Path
 
 import pytest
 
-from pypi_assets import settings
+from pypi_assets import extras, settings
 from pypi_assets.errors import ExpectedError, SettingsError
 from pypi_assets.extras import install_command
 from pypi_assets.progress import Progress
@@ -63,6 +67,20 @@ def test_install_command_uses_the_tool_of_the_environment() -> None:
         ("/home/me/uv/project/tools/.venv", "python -m pip install "),
     ):
         assert install_command("parquet", prefix) == f"{begins}'pypi-assets[parquet]'"
+
+
+def test_install_command_names_the_place_that_was_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = "file:///home/me/dist/pypi_assets-0.1.0-py3-none-any.whl"
+    repository = {"url": "https://git.example.org/a b/it's", "vcs_info": {"vcs": "git", "commit_id": "0f1bf202"}}
+    for direct_url, origin in (
+        ({"url": wheel, "archive_info": {}}, wheel),
+        ({"url": "file:///home/me/main", "dir_info": {"editable": True}}, "file:///home/me/main"),
+        (repository, "git+https://git.example.org/a b/it's@0f1bf202"),
+    ):
+        (tmp_path / "direct_url.json").write_text(json.dumps(direct_url))
+        monkeypatch.setattr(extras, "distribution", lambda _: PathDistribution(tmp_path))
+        command = shlex.split(install_command("stack,celery", "/srv/venv"))
+        assert command == ["python", "-m", "pip", "install", f"pypi-assets[stack,celery] @ {origin}"]
 
 
 def test_only_short_arguments_are_cached():

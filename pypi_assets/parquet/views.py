@@ -64,8 +64,8 @@ _DERIVED = {
         "the distributions of each project's release that was uploaded last and is not yanked",
         f"""
         SELECT {_COLUMNS} FROM (
-            SELECT *, max(uploaded_at) OVER (PARTITION BY normalized, version) AS released FROM distributions
-            WHERE NOT yanked
+            SELECT *, max(coalesce(uploaded_at, first_seen_at)) OVER (PARTITION BY normalized, version) AS released
+            FROM distributions WHERE NOT yanked
         )
         QUALIFY dense_rank() OVER (PARTITION BY normalized ORDER BY released DESC NULLS LAST, version DESC) = 1
         """,

@@ -136,8 +136,7 @@ def missing_extra(library: str, extra: str = EXTRA) -> StackError:
     commands = "".join(f"  {command}\n" for command in install_commands(needed))
     return StackError(
         f"{library} is not installed: it belongs to the extra `{extra}`. Reinstall pypi-assets with it, by one of\n"
-        f"{commands}"
-        f"The path of a wheel can replace `pypi-assets`."
+        f"{commands.rstrip()}"
     )
 
 
