@@ -12,6 +12,10 @@ class NotAnsweredError(ExpectedError):
     """A project has no answers yet at the requested serial. The message has the first serial with answers."""
 
 
+class InexactMomentError(ExpectedError):
+    """There is no exact answer at a moment. The message has the serials or times with answers, if they are known."""
+
+
 class SettingsError(ExpectedError):
     """A setting has a wrong value; the message names its variable and what it accepts."""
 

@@ -435,9 +435,10 @@ def journal_prune_command(*, before: str, force: bool, dry_run: bool, as_json: b
     beginning.
     """
     from pypi_assets.components import storage_from
+    from pypi_assets.journal.journal_errors import SinceError
     from pypi_assets.journal.pruning import prune_journal
     from pypi_assets.journal.record_reader import Journal
-    from pypi_assets.journal.tailing import SinceError, cursor_since
+    from pypi_assets.journal.tailing import cursor_since
     from pypi_assets.settings import load_settings
 
     settings = load_settings()

@@ -219,9 +219,10 @@ def journal_publish_command(*, follow: bool, since: str | None, consumer: str, a
     """
     from pypi_assets.cli.follow import stop_by_signals
     from pypi_assets.components import storage_from
+    from pypi_assets.journal.journal_errors import SinceError
     from pypi_assets.journal.kafka import KafkaPublisher, open_producer, patience_of, read_properties
     from pypi_assets.journal.record_reader import Journal
-    from pypi_assets.journal.tailing import SinceError, cursor_since
+    from pypi_assets.journal.tailing import cursor_since
     from pypi_assets.settings import load_settings
 
     settings = load_settings()

@@ -92,8 +92,8 @@ def journal_tail_command(
     from pypi_assets.catalog.database import NoCatalogError
     from pypi_assets.components import storage_from
     from pypi_assets.journal.filters import FilterError, RecordFilter
+    from pypi_assets.journal.journal_errors import SinceError
     from pypi_assets.journal.record_reader import Journal
-    from pypi_assets.journal.tailing import SinceError
     from pypi_assets.settings import load_settings
 
     settings = load_settings()

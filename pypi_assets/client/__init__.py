@@ -19,7 +19,9 @@ from pypi_assets.client.client_errors import (
 )
 from pypi_assets.client.connecting import Client, connect
 from pypi_assets.client.results import ResultIterator
+from pypi_assets.errors import InexactMomentError
 from pypi_assets.journal.change_types import Change
+from pypi_assets.journal.journal_errors import NoJournalError, SinceError
 from pypi_assets.questions.paging import CursorError
 from pypi_assets.questions.question import ParameterError
 from pypi_assets.questions.snapshot import OtherSnapshotError
@@ -32,7 +34,9 @@ __all__ = [
     "ConflictError",
     "CursorError",
     "GoneError",
+    "InexactMomentError",
     "LocationError",
+    "NoJournalError",
     "NotExactError",
     "NotFoundError",
     "OtherMomentError",
@@ -40,6 +44,7 @@ __all__ = [
     "ParameterError",
     "ResultIterator",
     "ServiceError",
+    "SinceError",
     "UnavailableError",
     "UnreachableError",
     "connect",

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pypi_assets.errors import ExpectedError
+from pypi_assets.errors import ExpectedError, InexactMomentError
 from pypi_assets.questions.snapshot import OtherSnapshotError
 
 
 class LocationError(ExpectedError):
-    """The location of `connect` is neither a service, nor a home, nor a storage."""
+    """The location of `connect` is neither a service, nor a home, nor a storage.
+
+    That a URL is no service becomes known with the first question.
+    """
 
 
 class UnreachableError(ExpectedError):
@@ -67,7 +70,7 @@ class NotFoundError(ServiceError):
     """Nothing was found."""
 
 
-class NotExactError(ServiceError):
+class NotExactError(ServiceError, InexactMomentError):
     """The index has no exact answer for this moment."""
 
 

@@ -10,7 +10,13 @@ from urllib.parse import quote
 import requests
 
 from pypi_assets.client.change_iterator import MOST_PER_BATCH, ChangesBatch, Filters
-from pypi_assets.client.client_errors import NotFoundError, ServiceError, UnreachableError, service_error
+from pypi_assets.client.client_errors import (
+    LocationError,
+    NotFoundError,
+    ServiceError,
+    UnreachableError,
+    service_error,
+)
 from pypi_assets.client.results import ResultPage
 from pypi_assets.questions.addresses import STEPS, filled, names_in
 from pypi_assets.questions.paging import PageCursor, digest_of
@@ -20,7 +26,7 @@ from pypi_assets.questions.snapshot import OtherSnapshotError
 _PINNED = re.compile(r"/at/(\d+)\.(\d+)/")
 _LONGEST_EXCERPT = 200
 _LINES = "application/x-ndjson"
-_FOREIGN = "the response does not come from this service"
+_NOT_HERE = (requests.codes.ok, requests.codes.not_found, requests.codes.method_not_allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class ServiceSource:
 
     def _page(self, question: Question[Any], asked: Parameters, content: Any) -> ResultPage[Mapping[str, Any]]:
         if not _is_answer(content, question):
-            raise ServiceError(self.url, 200, {"detail": _FOREIGN})
+            raise _foreign(self.url)
         serial, results = content["serial"], [content["result"]] if question.is_single else content["results"]
         epoch, digest, key = content.get("epoch"), digest_of(question, asked), question.sort_key
         named = content.get("set") if epoch is None else f"{serial}.{epoch}"
@@ -90,7 +96,7 @@ class ServiceSource:
             found, cursor, through = content["changes"], content["cursor"], content["through"]
             is_last = Position.parse(cursor) >= Position.after_serial(through)
         except (KeyError, TypeError, ValueError):
-            raise ServiceError(self.url, 200, {"detail": _FOREIGN}) from None
+            raise _foreign(self.url) from None
         return ChangesBatch(found, cursor, through, is_last)
 
     def at(self, moment: str) -> "ServiceSource":
@@ -122,7 +128,7 @@ class ServiceSource:
                 raise _error_of(url, response)
             if response.headers.get("Content-Type", "").partition(";")[0].strip() != _LINES:
                 response.close()
-                raise ServiceError(url, 200, {"detail": _FOREIGN})
+                raise _foreign(url)
         except requests.RequestException as error:
             raise UnreachableError(url, str(error)) from error
 
@@ -149,8 +155,14 @@ class ServiceSource:
         raise _error_of(url, response)
 
 
-def _error_of(url: str, response: requests.Response) -> ServiceError:
+def _foreign(url: str) -> LocationError:
+    return LocationError(f"{url} is not answered by a service of pypi-assets: is it the URL of another program?")
+
+
+def _error_of(url: str, response: requests.Response) -> ServiceError | LocationError:
     content = _json(response)
+    if response.status_code in _NOT_HERE and not (isinstance(content, dict) and "type" in content):
+        return _foreign(url)
     document = content if isinstance(content, dict) else {"detail": response.text[:_LONGEST_EXCERPT]}
     found = service_error(url, response.status_code, document, _seconds(response.headers.get("Retry-After")))
     found.serial, found.epoch = _as_of(response)

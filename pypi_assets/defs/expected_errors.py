@@ -13,9 +13,9 @@ from pypi_assets.distributions.reader_pool import ReaderStartError
 from pypi_assets.dumps.dump_format import DumpDamagedError
 from pypi_assets.iceberg.table_catalog import TablesError
 from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.journal.journal_errors import NoJournalError
 from pypi_assets.journal.kafka import KafkaError
 from pypi_assets.journal.publishing import JournalForkError
-from pypi_assets.journal.record_reader import NoJournalError
 from pypi_assets.journal.segment_files import JournalDamagedError
 from pypi_assets.leveldbs.format.leveldb_errors import LeveldbError
 from pypi_assets.parquet.export_manifest import ParquetError

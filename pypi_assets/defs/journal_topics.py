@@ -18,8 +18,9 @@ from pypi_assets.defs.policy import ENDS_IN_TIME, EXPORTING, ONE_AT_A_TIME_TAG
 from pypi_assets.defs.reporting import count_log
 from pypi_assets.defs.resources import CatalogResource, SettingsResource, StorageResource
 from pypi_assets.journal.consumers import JournalConsumer
+from pypi_assets.journal.journal_errors import NoJournalError
 from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, open_producer, patience_of, read_properties, topic_of
-from pypi_assets.journal.record_reader import Journal, NoJournalError
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import FORMAT
 from pypi_assets.settings import Settings, SettingsError
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 
-from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor
+from pypi_assets.journal.journal_errors import NoJournalError
 from pypi_assets.journal.segment_files import (
     Head,
     JournalDamagedError,
@@ -36,10 +36,6 @@ Place = tuple[int, int, int]
 Placed = tuple[Place, bytes]
 """A record as its line of JSON, with its position."""
 _place: Callable[[Placed], Place] = itemgetter(0)
-
-
-class NoJournalError(ExpectedError):
-    """The storage has no journal, or the journal does not have the requested serial."""
 
 
 @dataclass(frozen=True)

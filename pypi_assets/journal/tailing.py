@@ -14,10 +14,10 @@ from itertools import chain, islice
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.reports.moments import MOMENT_ACCEPTS, NoMomentError, parse_moment, serial_at
-from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS, Cursor, JournalCursorError
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.record_reader import Journal, NoJournalError, Place, first_serial
+from pypi_assets.journal.journal_errors import BeginsLaterError, SinceError
+from pypi_assets.journal.record_reader import Journal, Place, first_serial
 from pypi_assets.journal.segment_files import Head, SegmentManifest
 
 NOW = "now"
@@ -30,14 +30,6 @@ MOST_BATCH_BYTES = 8 * 1024**2
 _MOST_KEPT, _KEPT_S = 16, 60.0
 _LOOKS_BETWEEN_CLOCKS = 1_000
 _DIGITS = re.compile(r"[0-9]{1,18}")
-
-
-class BeginsLaterError(NoJournalError):
-    """The next records after a cursor are no longer in the journal, or never were."""
-
-
-class SinceError(ExpectedError, ValueError):
-    """A text does not name a position to begin at."""
 
 
 def cursor_since(text: str, journal: Journal, catalog: Catalog | None, wanted: RecordFilter = EVERY) -> Cursor:

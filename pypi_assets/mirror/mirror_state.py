@@ -12,7 +12,8 @@ from pathlib import Path
 
 import orjson
 
-from pypi_assets.journal.record_reader import Journal, NoJournalError
+from pypi_assets.journal.journal_errors import NoJournalError
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.mirror.sources import MirrorError, OtherHomeError
 from pypi_assets.mirror.sync_plan import read_state
 from pypi_assets.storage.published import PUBLISHED

@@ -18,16 +18,9 @@ from pypi_assets.catalog.reports.moments import TIME_PATTERN
 from pypi_assets.journal.change_types import Change, with_time
 from pypi_assets.journal.cursors import Cursor, JournalCursorError
 from pypi_assets.journal.filters import GAINED, KINDS, FilterError, RecordFilter
-from pypi_assets.journal.record_reader import NoJournalError
+from pypi_assets.journal.journal_errors import BeginsLaterError, NoJournalError, SinceError
 from pypi_assets.journal.segment_files import JournalDamagedError
-from pypi_assets.journal.tailing import (
-    SINCE_ACCEPTS,
-    BeginsLaterError,
-    RecordBatch,
-    SinceError,
-    beginning,
-    cursor_since,
-)
+from pypi_assets.journal.tailing import SINCE_ACCEPTS, RecordBatch, beginning, cursor_since
 from pypi_assets.service.operations import Call, Endpoint, Operation, respond
 from pypi_assets.service.parameters import OperationParameters, convert_parameters, query_fields, whole
 from pypi_assets.service.problems import ProblemError, bad_parameter, not_found, unavailable

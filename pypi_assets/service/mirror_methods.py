@@ -15,7 +15,7 @@ from pypi_assets.catalog.database import CatalogError
 from pypi_assets.catalog.reports.moments import answerable_serial
 from pypi_assets.catalog.reports.project_list import projects_at
 from pypi_assets.journal.cursors import Cursor
-from pypi_assets.journal.record_reader import NoJournalError
+from pypi_assets.journal.journal_errors import NoJournalError
 from pypi_assets.service.changes import NO_JOURNAL, journal_problems
 from pypi_assets.service.index_events import GapError, last_event_serial, next_events
 from pypi_assets.service.operations import Call, Endpoint, Operation, cut_off, require_plain_body

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.cursors import RANKS
-from pypi_assets.journal.record_reader import Journal, NoJournalError
+from pypi_assets.journal.journal_errors import NoJournalError
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import Head
 from pypi_assets.journal.tailing import Tail
 from pypi_assets.storage.store import Storage

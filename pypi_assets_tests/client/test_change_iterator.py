@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pypi_assets
-from pypi_assets.client import Client, ParameterError, ServiceError
+from pypi_assets.client import Client, LocationError, ParameterError, ServiceError
 from pypi_assets.client.change_iterator import filters_of
 from pypi_assets.errors import ExpectedError
 from pypi_assets.journal.filters import RecordFilter
@@ -102,9 +102,9 @@ def test_invalid_start_or_filter_is_an_error(clients: dict[str, Client], subtest
                 assert isinstance(caught.value, ServiceError if kind == "http" else ParameterError)
 
 
-def test_invalid_journal_answer_is_a_service_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_of_another_program_names_the_location(monkeypatch: pytest.MonkeyPatch) -> None:
     client = pypi_assets.connect("http://127.0.0.1:9")
     for content in ({}, [], {"changes": [], "cursor": "?", "through": 1}, {"changes": [], "cursor": 1, "through": 1}):
         monkeypatch.setattr(type(client._source), "_request", lambda *_arguments, content=content, **_query: content)
-        with pytest.raises(ServiceError):
+        with pytest.raises(LocationError):
             client.changes()

@@ -36,13 +36,14 @@ def test_notebook_is_saved_without_outputs() -> None:
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells())
 
 
-def test_all_cells_run(published: Published) -> None:
+def test_all_cells_run_with_a_service_and_a_home(published: Published) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with published.service() as service, running(service) as url:
-        command = [sys.executable, "-W", "error", "-c", program(url)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert result.returncode == 0, result.stderr
-    assert f"as of serial {published.index.serial}" in result.stdout
-    assert "PyYAML ['6.0']" in result.stdout
-    assert "2 more results" in result.stdout
-    assert "409 not-exact" in result.stdout
+        for location in (url, str(published.home)):
+            command = [sys.executable, "-W", "error", "-c", program(location)]
+            result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+            assert result.returncode == 0, result.stderr
+            assert f"as of serial {published.index.serial}" in result.stdout
+            assert "PyYAML ['6.0']" in result.stdout
+            assert "2 more results" in result.stdout
+            assert "1000000000000" in result.stdout

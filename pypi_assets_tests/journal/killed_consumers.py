@@ -27,8 +27,9 @@ from pypi_assets.catalog.database import Catalog, open_catalog
 from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.catalog.tables import leases, serial_ranges
 from pypi_assets.journal.cursors import Cursor
+from pypi_assets.journal.journal_errors import NoJournalError
 from pypi_assets.journal.publishing import write_missing
-from pypi_assets.journal.record_reader import Journal, NoJournalError, Place
+from pypi_assets.journal.record_reader import Journal, Place
 from pypi_assets.journal.verification import verify_stream
 from pypi_assets.storage.root_owner import require_owner
 from pypi_assets.storage.store import Storage, open_storage

@@ -15,12 +15,13 @@ from pypi_assets.dumps.full_dump import full_dump
 from pypi_assets.journal import pruning
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
+from pypi_assets.journal.journal_errors import BeginsLaterError
 from pypi_assets.journal.pruning import JournalPruneError, prune_journal
 from pypi_assets.journal.publishing import complete_takedowns, write_missing
 from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.replay import ReplayError, replay
 from pypi_assets.journal.segment_files import head_path, read_head
-from pypi_assets.journal.tailing import BeginsLaterError, Scan, beginning
+from pypi_assets.journal.tailing import Scan, beginning
 from pypi_assets.journal.takedowns import wanted_takedown
 from pypi_assets.journal.unused_segments import clean_journal
 from pypi_assets.journal.verification import verify_stream

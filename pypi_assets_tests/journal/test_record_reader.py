@@ -12,7 +12,8 @@ from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.journal.change_types import with_time
 from pypi_assets.journal.cursors import RANKS, Cursor, JournalCursorError
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.record_reader import Journal, NoJournalError
+from pypi_assets.journal.journal_errors import NoJournalError
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.tailing import LOOK_BACK_SEGMENTS, look_back
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.examples import examples

@@ -8,9 +8,10 @@ import pytest
 from pypi_assets.catalog.reports.journal_format import JournalStream
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.filters import RecordFilter
-from pypi_assets.journal.record_reader import Journal, NoJournalError
+from pypi_assets.journal.journal_errors import NoJournalError, SinceError
+from pypi_assets.journal.record_reader import Journal
 from pypi_assets.journal.segment_files import Head, write_head
-from pypi_assets.journal.tailing import Scan, SinceError, Tail, beginning, cursor_since
+from pypi_assets.journal.tailing import Scan, Tail, beginning, cursor_since
 from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.written import records_of, simple_record, write_streams
 from pypi_assets_tests.naming import naming

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pypi_assets.journal.record_reader import NoJournalError
+from pypi_assets.journal.journal_errors import NoJournalError
 from pypi_assets.service import published_changes
 from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.service.service import Threads

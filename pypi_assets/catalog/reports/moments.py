@@ -22,11 +22,12 @@ from pypi_assets.catalog.tables import (
     yanked_intervals,
 )
 from pypi_assets.catalog.work.full_crawls import has_baseline
+from pypi_assets.errors import InexactMomentError
 
 _T = TypeVar("_T")
 
 
-class InexactSerialError(CatalogError):
+class InexactSerialError(CatalogError, InexactMomentError):
     """The catalog has no exact answer at a serial. The message names the serials that have one."""
 
 

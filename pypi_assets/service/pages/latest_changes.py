@@ -11,7 +11,7 @@ import orjson
 from pypi_assets.catalog.reports.journal_format import JournalStream, Record
 from pypi_assets.catalog.reports.release_comparisons import NEW_PROVIDER, RELEASE_COMPARED
 from pypi_assets.journal.filters import KINDS, RecordFilter
-from pypi_assets.journal.record_reader import NoJournalError
+from pypi_assets.journal.journal_errors import NoJournalError
 from pypi_assets.journal.tailing import look_back
 from pypi_assets.service.changes import NO_JOURNAL, GainedFacts, KindNames, ProjectNames, journal_problems
 from pypi_assets.service.pages.page import Content, View, page, page_operations
