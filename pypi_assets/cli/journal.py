@@ -109,11 +109,15 @@ def journal_verify_command(
     """
     from pypi_assets.catalog.reports.journal_format import JournalStream
     from pypi_assets.components import storage_from
+    from pypi_assets.journal.record_reader import no_journal
+    from pypi_assets.journal.segment_files import JOURNAL
     from pypi_assets.journal.verification import verify_stream
     from pypi_assets.settings import load_settings
 
     wanted = [JournalStream(name) for name in streams or _STREAMS]
     storage = storage_from(load_settings(), read_only=True)  # a mirror may have no catalog
+    if next(storage.list(JOURNAL), None) is None:
+        raise no_journal(storage)
     with terminal.progress_shown() as report:
         verified = [
             verify_stream(storage, stream, lambda records: report(Progress("records", records, 0))) for stream in wanted

@@ -169,6 +169,8 @@ def scope_run_command(name: str | None, tag: str | None, match_only: bool, as_js
                 f"scope {state.scope.name}: {counted(state.projects, 'project')}, {state.state};"
                 f" {describe_reads(result.reads)}{_describe_kept(result.kept)}"
             )
+            if state.missing_roots and not state.visits.todo:
+                print_message(f"not on the index: {', '.join(state.missing_roots)}")
         if not results:
             click.echo("no scope has pending work")
     for result in results:
@@ -227,6 +229,7 @@ def scope_show_command(name: str, as_json: bool) -> None:
             ("state", f"{state.state}, {counted(state.workers, 'worker')} at work"),
             ("created", f"at serial {scope.created_serial}, {utc_text(scope.created_at)}"),
             ("roots", ", ".join(scope.roots)),
+            ("not on the index", ", ".join(state.missing_roots) or "none"),
             ("depth", "all" if scope.most_depth is None else scope.most_depth),
             ("projects", by_depth(state.depths) or "none yet"),
             ("beyond depth", state.beyond),
@@ -275,6 +278,7 @@ def _to_json(state: "ScopeStatus") -> dict[str, Any]:
         "completed_at": utc_text(scope.completed_at),
         "pruned_at": utc_text(scope.pruned_at),
         "roots": {name: sorted(extras) for name, extras in scope.roots.items()},
+        "missing_roots": list(state.missing_roots),
         "depth": scope.most_depth,
         "projects": state.projects,
         "projects_by_depth": {str(depth): count for depth, count in state.depths.items()},

@@ -71,6 +71,8 @@ class _Once:
                 numbers["serial"] = result.crawl.serial
                 numbers["projects"] = result.listing.projects
                 numbers |= {"read": result.reads.data, "failed": sum(result.reads.failures.values())}
+                if result.listing.missing:
+                    numbers["missing_projects"] = result.listing.missing
             everything = False  # the full crawl has just visited every project
         elif not due.is_followable:
             for scope in run_ready_scopes(self._crawler):

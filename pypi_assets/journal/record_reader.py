@@ -38,6 +38,11 @@ Placed = tuple[Place, bytes]
 _place: Callable[[Placed], Place] = itemgetter(0)
 
 
+def no_journal(storage: Storage) -> NoJournalError:
+    """Return the error for a storage without a journal."""
+    return NoJournalError(f"there is no journal in {storage.url}: write it first (pypi-assets journal write)")
+
+
 @dataclass(frozen=True)
 class Journal:
     """The journal in a storage. Manifests are cached, since they never change."""
@@ -66,9 +71,7 @@ class Journal:
         """Return the current state of a stream. Raises NoJournalError if there is none."""
         head = read_head(self.storage, stream)
         if head is None:
-            raise NoJournalError(
-                f"there is no journal in {self.storage.url}: write it first (pypi-assets journal write)"
-            )
+            raise no_journal(self.storage)
         return head
 
     def manifest(self, head: Head, number: int) -> SegmentManifest:

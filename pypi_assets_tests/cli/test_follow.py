@@ -78,6 +78,15 @@ def test_serve_accepts_port_and_workers(commands: Commands):
     assert "--workers" in commands.refused("serve", "--workers", "0", exit_code=2)
 
 
+def test_selected_project_without_a_page_is_named(
+    commands: Commands, index: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPI_ASSETS_PROJECTS", "demo dmeo")
+    index.wheel("demo", "1.0")
+    first, *_ = map(json.loads, commands.done("follow", "--once").stdout.splitlines())
+    assert (first["step"], first["missing_projects"]) == ("full crawl", ["dmeo"])
+
+
 def test_follow_once_prints_polls_of_an_index_without_serials(
     commands: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -164,6 +164,18 @@ def test_journal_is_verified_signed_and_compared(
     assert unnamed(set_back.stderr, "observed") == []
 
 
+def test_verification_of_no_journal_names_the_command_that_writes_one(
+    commands: Commands, two_visits: TwoVisits
+) -> None:
+    error = commands.refused("journal", "verify")
+    assert "pypi-assets journal write" in error
+    commands.done("journal", "write")
+    for head in files(commands, "*/head.json"):
+        head.unlink()
+    result = commands.run("journal", "verify")
+    assert (result.exit_code, result.stderr.count("head.json")) == (1, 4)
+
+
 def test_flipped_byte_is_reported(commands: Commands, two_visits: TwoVisits) -> None:
     commands.done("journal", "write")
     segment = files(commands, "observed/0001/*.zst")[0]

@@ -47,6 +47,17 @@ def test_scope_is_created_run_shown_changed_and_removed(commands: Commands, tool
     assert commands.done("scope", "list").stderr
 
 
+def test_root_without_a_page_is_named(commands: Commands, tools: ServedIndex) -> None:
+    commands.done("scope", "create", "tools", "app", "libary")
+    assert commands.json("scope", "show", "tools")["missing_roots"] == ["app", "libary"]  # nothing is visited yet
+    assert "libary" in commands.done("scope", "run", "tools").stderr
+    assert commands.json("scope", "show", "tools")["missing_roots"] == ["libary"]
+    assert "libary" in commands.done("scope", "show", "tools").stdout
+    tools.wheel("libary", "1.0")
+    commands.done("crawl", "incremental")
+    assert commands.json("scope", "show", "tools")["missing_roots"] == []
+
+
 def test_why_prints_the_path_or_exits_with_1(commands: Commands, tools: ServedIndex) -> None:
     commands.done("scope", "create", "tools", "app")
     commands.done("scope", "run")

@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Row, func, select
 
 from pypi_assets.catalog.coordination.claims import workers_of_workloads
-from pypi_assets.catalog.observed.projects import find_project
+from pypi_assets.catalog.observed.projects import Selection, find_project
 from pypi_assets.catalog.reads.kept_lists import forgotten_in, kept_in
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.scopes.discovery import accepted_by, names_of
@@ -24,6 +24,7 @@ from pypi_assets.catalog.tables import (
     scope_projects,
     visit_queue,
 )
+from pypi_assets.catalog.work.full_crawls import names_without_page
 from pypi_assets.catalog.work.read_queue import count_pending_reads
 from pypi_assets.catalog.work.visit_queue import TaskState, WorkloadProgress, scope_workload, workload_progress
 from pypi_assets.scopes.closure import OPEN_END, shortest_path
@@ -37,7 +38,8 @@ class ScopeStatus:
     `depths` counts its projects by depth, and `beyond` the projects beyond the greatest depth. `late` counts the
     projects that entered late, and `entering` the projects without answers yet. `files` counts the live files by
     outcome. `workers` is the number of processes that work on the scope. `kept_files` counts its files whose bytes are
-    kept, and `forgotten_files` its files whose bytes must not be kept.
+    kept, and `forgotten_files` its files whose bytes must not be kept. `missing_roots` are the roots of which no page
+    was ever seen.
     """
 
     scope: Scope
@@ -53,6 +55,7 @@ class ScopeStatus:
     workers: int
     kept_files: int = 0
     forgotten_files: int = 0
+    missing_roots: Sequence[str] = ()
 
     @property
     def projects(self) -> int:
@@ -62,7 +65,8 @@ class ScopeStatus:
 def scope_status(connection: Connection, scope: Scope, now: float, *, counts_files: bool = True) -> ScopeStatus:
     """Return the status of the scope at `now` (unix seconds).
 
-    Counting its files, and its kept files, reads a row for each; with `counts_files=False` they are not counted.
+    Counting its files, and its kept files, reads a row for each; with `counts_files=False` they are not counted, and no
+    missing roots are looked up.
     """
     c = scope_projects.c
     of_scope = c.scope_id == scope.id
@@ -93,6 +97,7 @@ def scope_status(connection: Connection, scope: Scope, now: float, *, counts_fil
         workers=0 if workers is None else len(workers.processes),
         kept_files=kept_in(connection, scope.id) if counts_files else 0,
         forgotten_files=forgotten_in(connection, scope.id) if counts_files else 0,
+        missing_roots=names_without_page(connection, Selection(frozenset(scope.roots))) if counts_files else (),
     )
 
 
