@@ -21,9 +21,10 @@ from pypi_assets.dagster_instance.home import has_instance, open_instance
 from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
+from pypi_assets.index.kind_names import AUTO
 from pypi_assets.index.kinds import NoMemoryError
 from pypi_assets.index.models import ChangelogEvent
-from pypi_assets.index.urls import shown_host
+from pypi_assets.index.urls import addresses_of, redact, shown_host
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.setting_sources import read_variables
@@ -404,6 +405,8 @@ def measure_lag(settings: Settings, followed: Followed, now: float) -> Lag:
 
     Requests the index's last serial, and the first event beyond the complete serial, unless that event is stored.
     """
+    if other := _other_index(settings, followed.index_url):
+        return Lag(followed.complete_serial, None, other, None, now)
     has_events = settings.lister != SIMPLE and not followed.is_changelog_off
     if followed.observed_serial is not None:
         since = followed.next_event_at or followed.next_observed_at
@@ -428,15 +431,22 @@ def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | N
     """
     if settings.lister == SIMPLE:
         return None, None
+    if other := _other_index(settings, followed):
+        return None, other
     try:
         with index_from(settings, patience_s=_PATIENCE_S, followed_url=followed) as index:
-            if followed not in {None, index.index_url}:
-                return None, f"the catalog follows {followed}, not {index.index_url}: set PYPI_ASSETS_INDEX_URL back"
             return index.last_serial(), None
     except NoMemoryError:
         return None, None
     except (SettingsError, PackageIndexError) as error:
         return None, f"the index's serial is not known: {error}"
+
+
+def _other_index(settings: Settings, followed: str | None) -> str | None:
+    """Return an error if the settings name another index than the catalog follows."""
+    url = redact(settings.index_url.rstrip("/") + "/")
+    known = {None, url, *(addresses_of(url) if settings.lister == AUTO else ())}
+    return None if followed in known else f"the catalog follows {followed}, not {url}: set PYPI_ASSETS_INDEX_URL back"
 
 
 def _first_event_after(settings: Settings, serial: int, followed: str | None) -> float | None:

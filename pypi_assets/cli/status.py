@@ -113,10 +113,8 @@ def _facts(status: "Status", settings: "Settings") -> Iterator[tuple[str, object
             "sends no request to an index, and publishes nothing itself: `pypi-assets mirror status` shows its source",
         )
     else:
-        yield (
-            "index",
-            f"{redact(settings.index_url)}, {'did not answer' if serial is None else f'last serial {serial}'}",
-        )
+        known = "its last serial is not known" if serial is None else f"last serial {serial}"
+        yield "index", f"{redact(settings.index_url)}, {known}"
     if hosts := _describe_file_hosts(status):
         yield "file hosts", hosts
     yield "catalog", _describe_catalog(status)

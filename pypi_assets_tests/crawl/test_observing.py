@@ -34,6 +34,7 @@ from pypi_assets.scopes.plan import ScopePlan
 from pypi_assets.scopes.root_files import named_roots
 from pypi_assets.settings import load_settings
 from pypi_assets.status import measure_lag, query_last_serial
+from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.naming import mentions, naming
 from pypi_assets_tests.served_index import live, logged_changes, shared_readers
 from pypi_assets_tests.served_pages import HTML, ServedPages, served_pages
@@ -291,3 +292,12 @@ def test_status_shows_the_counter(
     assert (lag.complete_serial, lag.index_serial) == (5, 6)
     assert lag.lagging_since is not None
     assert query_last_serial(settings, None) == (None, None)
+    for lister in ("pages", "simple", "auto"):
+        other = load_settings(lister=lister, index_url="http://127.0.0.1:9/simple", home=tmp_path)
+        with catalog.read() as connection:
+            lag = measure_lag(other, read_followed(connection), 100.0)
+        assert (lag.complete_serial, lag.index_serial, lag.lagging_since) == (5, None, None)
+        assert unnamed(lag.index_error or "", index.url, "http://127.0.0.1:9/simple/") == []
+    with catalog.read() as connection:
+        detected = load_settings(lister="auto", index_url=index.url, home=tmp_path)
+        assert measure_lag(detected, read_followed(connection), 100.0).index_error is None
