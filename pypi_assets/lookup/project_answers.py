@@ -82,13 +82,17 @@ _LONGEST_LICENSE = 100
 
 
 class FileResult(TypedDict):
-    """A live file of a release. `size` is in bytes."""
+    """A live file of a release. `size` is in bytes.
+
+    `first_seen_at` is when an observed index first showed the file, if no page states its upload time.
+    """
 
     filename: str
     kind: str
     size: int | None
     sha256: str | None
     uploaded_at: str | None
+    first_seen_at: str | None
     requires_python: str | None
     yanked: bool
     yanked_reason: str | None

@@ -1,5 +1,6 @@
 """Files without an upload time in the index use their first sighting: real pip and uv respect a cutoff by it."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,6 +75,15 @@ def test_pages_state_and_mark_first_sightings(client: Client) -> None:
     first = ("2026-03-01T00:00:00Z", True)
     assert times("simple/demo/") == [first, ("2026-03-10T00:00:00Z", True)]
     assert times("at/2/simple/demo/") == times("at/2,safe/simple/demo/") == [first]
+
+
+def test_pages_for_people_show_the_days_of_first_sightings(client: Client) -> None:
+    for prefix in ("", "at/3/"):
+        for path, days in (("project/demo/", ("10", "01")), ("release/demo/1.0/", ("01",))):
+            page = client.session.get(f"{client.url}{prefix}{path}", timeout=20)
+            assert page.status_code == 200, path
+            found = re.findall(r'<td class="day">(.*?)</td>', page.text)
+            assert found == [f"2026-03-{day}" for day in days], (prefix, path)
 
 
 def test_list_and_pages_have_the_serials_of_the_counter(client: Client) -> None:
