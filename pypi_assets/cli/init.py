@@ -208,7 +208,8 @@ def init_command(
         )
     answer = _given_or_default if yes or url is not None else _given_or_prompted
     chosen = FirstSettings(lister=_of_option("--lister", lister or "", partial(_checked, "lister")))
-    for choose, value in ((_choose_index, url or index), (_choose_projects, projects), (_choose_contact, contact)):
+    choose_index = partial(_choose_index, option="--index" if url is None else "URL")
+    for choose, value in ((choose_index, url or index), (_choose_projects, projects), (_choose_contact, contact)):
         chosen = choose(chosen, value, answer)
     chosen.check()
     found = ""
@@ -275,9 +276,9 @@ def _of_option(option: str, given: str, translate: Callable[[str], str]) -> str:
     try:
         return translate(given)
     except SettingsError as error:
-        name = option.removeprefix("--")
-        variable = f"{ENV_PREFIX}{'INDEX_URL' if option == '--index' else name.upper()}"
-        accepts = f", or {_PYPI}" if option == "--index" else ""
+        is_index = option in {"URL", "--index"}
+        variable = f"{ENV_PREFIX}{'INDEX_URL' if is_index else option.removeprefix('--').upper()}"
+        accepts = f", or {_PYPI}" if is_index else ""
         raise SettingsError(str(error).replace(f"{variable}:", f"{option}:") + accepts) from error
 
 
@@ -298,13 +299,13 @@ def _given_or_prompted(
     return shown
 
 
-def _choose_index(chosen: FirstSettings, given: str | None, answer: _Answer) -> FirstSettings:
+def _choose_index(chosen: FirstSettings, given: str | None, answer: _Answer, *, option: str) -> FirstSettings:
     def translate(text: str) -> str:
         url = "" if text.strip().lower() == _PYPI.lower() else text.strip()
         return _checked("index_url", url, lister=chosen.lister)
 
     question = "Which index? Its URL, as for pip's --index-url"
-    return replace(chosen, index_url=answer("--index", given, question, _PYPI, translate))
+    return replace(chosen, index_url=answer(option, given, question, _PYPI, translate))
 
 
 def _choose_projects(chosen: FirstSettings, given: str | None, answer: _Answer) -> FirstSettings:

@@ -184,6 +184,12 @@ def test_unreachable_index_is_an_error_and_nothing_is_written(
     assert not (tmp_path / ".env").exists()
 
 
+def test_error_of_the_url_names_the_argument(commands: Commands) -> None:
+    message = commands.refused("init", "127.0.0.1:8391", exit_code=2)
+    assert message.startswith("Error: URL: ")
+    assert "--index:" not in message
+
+
 def test_index_is_given_only_once(commands: Commands) -> None:
     assert unnamed(commands.refused("init", "http://127.0.0.1:9/", *ALL, exit_code=2), "--index", "URL") == []
 
