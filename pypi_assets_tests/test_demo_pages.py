@@ -4,7 +4,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pypi_assets_tests.environment import clear_settings
+from pypi_assets_tests.waiting import until
 
 DEMO = Path(__file__).parent.parent / "demo"
 START = (
@@ -59,7 +59,4 @@ def test_pages_respond_until_stopped(copy: Path):
 def test_pages_end_when_demo_folder_is_deleted(copy: Path):
     _, ports = started(copy)
     shutil.rmtree(copy / ".demo")
-    deadline = time.monotonic() + WITHIN_S
-    while not all(map(is_free, ports)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: all(map(is_free, ports)), WITHIN_S)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
@@ -13,6 +12,7 @@ import pytest
 
 from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram, run_forked
 from pypi_assets_tests.run_folder import remove_orphans
+from pypi_assets_tests.waiting import until
 
 PROGRAM = """
 import sys
@@ -27,11 +27,7 @@ with running_server():
 
 
 def wait_until_gone(path: Path, pid: int) -> None:
-    deadline = time.monotonic() + 60
-    while (path.exists() or psutil.pid_exists(pid)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not path.exists()
-    assert not psutil.pid_exists(pid)
+    until(lambda: not path.exists() and not psutil.pid_exists(pid))
 
 
 @pytest.mark.nightly

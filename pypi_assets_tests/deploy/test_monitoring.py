@@ -16,9 +16,9 @@ import requests
 from pypi_assets_tests.cli.commands import PROCESS
 from pypi_assets_tests.deploy.services import fill_disk, free_port, own_disk
 from pypi_assets_tests.deploy.test_index_servers import process
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.served_index import followed_index
 from pypi_assets_tests.test_monitoring import MONITORING, fill, queries
+from pypi_assets_tests.waiting import until
 
 pytestmark = [
     pytest.mark.deploy,

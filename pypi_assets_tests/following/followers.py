@@ -4,9 +4,8 @@ import json
 import os
 import subprocess
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,13 +100,6 @@ def steps_of(process: ForkedProgram) -> Iterator[dict[str, object]]:
     assert process.stdout is not None
     for line in process.stdout:
         yield json.loads(line)
-
-
-def until(is_done: Callable[[], bool], seconds: float = 180.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_done():
-        assert time.monotonic() < deadline, "it takes too long"
-        time.sleep(0.05)
 
 
 def is_answered(index: ServedIndex, *modules: str) -> bool:

@@ -23,9 +23,9 @@ from pypi_assets_tests.following.followers import (
     following,
     is_answered,
     journal_files,
-    until,
 )
 from pypi_assets_tests.served_index import ServedIndex, served_index
+from pypi_assets_tests.waiting import until
 
 
 def test_upload_reaches_the_journal_dumps_and_leveldbs(index: ServedIndex, catalog: Catalog, tmp_path: Path):

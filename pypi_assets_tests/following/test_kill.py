@@ -20,9 +20,9 @@ from pypi_assets_tests.following.followers import (
     journal_files,
     start_process,
     steps_of,
-    until,
 )
 from pypi_assets_tests.served_index import served_index
+from pypi_assets_tests.waiting import until
 
 STEPS = ("allocated", "crawl", "journal", "dump", "leveldb")
 

@@ -25,10 +25,10 @@ from pypi_assets.journal.segment_files import Pruned, write_head
 from pypi_assets.journal.takedowns import wanted_takedown
 from pypi_assets.journal.webhooks import Sender, Webhook
 from pypi_assets.storage.store import Storage
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
 from pypi_assets_tests.journal.written import simple_record, write_streams
 from pypi_assets_tests.kills import killed_at
+from pypi_assets_tests.waiting import until
 
 AT_ONCE = (0.0,) * 5
 

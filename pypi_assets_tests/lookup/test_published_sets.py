@@ -1,6 +1,5 @@
 """Sets of versions of equal serial, and their choice for any order of publication."""
 
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from pypi_assets.lookup.reader import DatasetReader
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.lookup.publisher import Publisher
 from pypi_assets_tests.named import unnamed
+from pypi_assets_tests.waiting import until
 
 
 def listed(published: Iterable[tuple[str, int, int]]) -> Storage:
@@ -194,12 +194,6 @@ def test_answer_from_a_corrupt_version_restarts_with_an_older_set(
     assert (answer.version, answer.serial) == (1, 100)
     assert serials(other, DepgraphReader, ModulesReader) == (100, 100)
     assert [unnamed(report, newest.version) for report in reports] == [[]]
-
-
-def until(is_done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_done():
-        assert time.monotonic() < deadline
 
 
 def test_long_series_of_answers_moves_to_newer_sets(publisher: Publisher):

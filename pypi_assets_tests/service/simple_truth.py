@@ -37,6 +37,7 @@ from pypi_assets_tests.installers import Answer, resolve_by_pip, resolve_by_uv
 from pypi_assets_tests.service.forked_pip import ForkedPip, forked_pip
 from pypi_assets_tests.service.published import Published, published_index
 from pypi_assets_tests.service.resolvable_index import BEGAN, NAMES, SDIST_NAMES, SPECIFIERS, ResolvableIndex
+from pypi_assets_tests.waiting import until
 
 KINDS = ("pip", "uv", "pip with sdists")
 _SHOWN_CHARACTERS = 1_500
@@ -183,8 +184,7 @@ def _replayed(history: History, base: str) -> Iterator[str]:
     thread = threading.Thread(target=server.run, name="replayed")
     thread.start()
     try:
-        while not server.started:
-            time.sleep(0.01)
+        until(lambda: server.started)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
     finally:
         server.should_exit = True

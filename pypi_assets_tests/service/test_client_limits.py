@@ -12,6 +12,7 @@ from pypi_assets.service.client_limits import Places, client_of
 from pypi_assets.service.problems import ProblemError
 from pypi_assets_tests.service.published import Client
 from pypi_assets_tests.small_catalog import SmallCatalog
+from pypi_assets_tests.waiting import until
 
 CLIENTS = {
     "192.0.2.1": "192.0.2.1",
@@ -68,11 +69,13 @@ def test_new_client_is_served_before_another_clients_backlog():
 
 
 def joined(places: Places, count: int) -> None:
-    """Return as soon as `count` threads have a place and a ticket."""
-    with places._changed:
-        assert places._changed.wait_for(
-            lambda: sum(map(len, places._waiting.values())) + (places._present is not None) == count, 60
-        )
+    """Return as soon as `count` threads have a place and a ticket. None of them announces that it begins to wait."""
+
+    def have_tickets() -> bool:
+        with places._changed:
+            return sum(map(len, places._waiting.values())) + (places._present is not None) == count
+
+    until(have_tickets)
 
 
 def test_client_gets_only_its_share_of_places():

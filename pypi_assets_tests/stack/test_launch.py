@@ -5,8 +5,6 @@ import select
 import socket
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from pypi_assets.distributions.containment import kernel
 from pypi_assets.stack.launch import delete_stale_lock
 from pypi_assets.stack.layout import Layout, is_ready
+from pypi_assets_tests.waiting import until
 
 LAUNCH = (sys.executable, "-m", "pypi_assets.stack.launch")
 
@@ -77,10 +76,7 @@ def test_launch_command_ends_with_its_parent_process():
 
 def becomes_sleep(process: int) -> None:
     """Wait until the launched process has become the command."""
-    pause, deadline = threading.Event(), time.monotonic() + 60
-    while not Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"sleep"):
-        assert time.monotonic() < deadline
-        pause.wait(0.05)
+    until(lambda: Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"sleep"))
 
 
 def test_delete_stale_lock_keeps_the_lock_of_a_running_server(tmp_path: Path, subtests: pytest.Subtests):

@@ -4,8 +4,7 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from configparser import RawConfigParser
 from pathlib import Path
 
@@ -23,8 +22,7 @@ from pypi_assets.stack.supervision import (
     write_supervisor_files,
 )
 from pypi_assets_tests.stack.plans import plan, server
-
-WITHIN_S = 60
+from pypi_assets_tests.waiting import until
 
 
 def parsed(text: str) -> RawConfigParser:
@@ -50,20 +48,6 @@ def test_supervisor_conf_restarts_an_ending_program_only_after_failures(tmp_path
     programs = plan(tmp_path, follows=False).programs()
     section = parsed(supervisor_conf(Layout(tmp_path), programs, tmp_path))["program:first"]
     assert section["autorestart"] == "unexpected"
-
-
-@pytest.fixture
-def until() -> Callable[[Callable[[], object]], None]:
-    """Return a function that waits for a condition, for at most WITHIN_S seconds."""
-    pause = threading.Event()
-
-    def wait(condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + WITHIN_S
-        while not condition():
-            assert time.monotonic() < deadline
-            pause.wait(0.1)
-
-    return wait
 
 
 @pytest.fixture
@@ -94,9 +78,7 @@ def starts(layout: Layout) -> int:
 
 
 @pytest.mark.nightly
-def test_keeper_restarts_killed_programs_and_ends_cleanly(
-    layout: Layout, until: Callable[[Callable[[], object]], None]
-):
+def test_keeper_restarts_killed_programs_and_ends_cleanly(layout: Layout):
     messages: list[str] = []
     keeper = Keeper(layout, messages.append)
     assert program_names(layout.supervisor_file) == ["first", "second"]
