@@ -100,10 +100,14 @@ class Times:
         self.found: dict[str, list[tuple[float, float]]] = defaultdict(list)
 
     @contextmanager
-    def of(self, step: str) -> Iterator[None]:
+    def of(self, step: str, without: str | None = None) -> Iterator[None]:
+        """Measure the block, and subtract the time of the step `without`, which the block does too."""
+        clock, processor = self.found[without][-1] if without else (0.0, 0.0)
         started = time.perf_counter(), time.process_time()
         yield
-        self.found[step].append((time.perf_counter() - started[0], time.process_time() - started[1]))
+        self.found[step].append(
+            (time.perf_counter() - started[0] - clock, time.process_time() - started[1] - processor)
+        )
 
     def clock(self, step: str) -> float:
         return median(clock for clock, _ in self.found[step])
@@ -158,7 +162,7 @@ def measure(rows: int, repeats: int, *, with_profile: bool) -> None:
         with times.of("generate"):
             for _ in rows_of(rows):
                 pass
-        with times.of("fill"):  # generates the rows again, so that they are never in memory together
+        with times.of("fill", without="generate"):  # the rows are generated again, and never in memory together
             catalog = filled(folder, rows_of(rows))
         with catalog.read() as connection:
             count, end = connection.execute(text("SELECT count(*), max(serial) FROM events")).one()
@@ -192,8 +196,6 @@ def measure(rows: int, repeats: int, *, with_profile: bool) -> None:
         ("fill", "bare inserts", count),
     ):
         seconds, processor = times.clock(step), times.processor(step)
-        if step == "fill":
-            seconds, processor = seconds - times.clock("generate"), processor - times.processor("generate")
         print(f"{what:24}{seconds:9.2f}{processor:10.2f} {of / processor:12,.0f} a second of the processor")
     added = times.processor("write") / times.processor("dump")
     print(f"of a dump's row, the journal of a row takes {added:.2f}, and a record {added * count / of_range:.2f}")

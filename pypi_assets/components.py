@@ -69,7 +69,7 @@ def index_from(
     `detect_index`.
     """
     settings.require_contact()
-    url, kind = settings.index_url, settings.lister
+    kind = settings.lister
     if kind == AUTO and catalog is not None:
         with catalog.read() as connection:
             counted = observed_instance(connection)
@@ -78,9 +78,7 @@ def index_from(
         if followed_url is None and detects:
             detection = detect_index(settings)
             followed_url, kind = detection.index_url, detection.lister
-    if settings.lister == AUTO and followed_url in addresses_of(redact(url)):
-        url = with_credentials_of(settings.index_url, followed_url)
-    client = _client(settings, url, _rates(settings, catalog, patience_s), patience_s)
+    client = _client(settings, index_url_of(settings, followed_url), _rates(settings, catalog, patience_s), patience_s)
     parts = IndexParts(
         client,
         frozenset(settings.projects),
@@ -90,6 +88,14 @@ def index_from(
         round_s=None if patience_s == math.inf else patience_s,
     )
     return kind_named(kind).open(parts)
+
+
+def index_url_of(settings: Settings, followed_url: str | None) -> str:
+    """Return the URL of the index. PYPI_ASSETS_LISTER=auto adds the folder at which a catalog follows its list."""
+    url = settings.index_url
+    if settings.lister == AUTO and followed_url in addresses_of(redact(url)):
+        return with_credentials_of(url, followed_url)
+    return url
 
 
 def detect_index(settings: Settings) -> Detection:

@@ -16,15 +16,14 @@ from pypi_assets.catalog.publications.dump_columns import DumpKind
 from pypi_assets.catalog.reads.read_outcomes import ReadOutcome
 from pypi_assets.catalog.reports.catalog_status import CatalogStatus, Followed, catalog_status
 from pypi_assets.catalog.scopes.scope_status import ScopeStatus
-from pypi_assets.components import existing_catalog_from, index_from, storage_from
+from pypi_assets.components import existing_catalog_from, index_from, index_url_of, storage_from
 from pypi_assets.dagster_instance.home import has_instance, open_instance
 from pypi_assets.distributions.containment.layers import MissingLayer, missing_layers
 from pypi_assets.dumps.cover import Cover
 from pypi_assets.index.errors import PackageIndexError
-from pypi_assets.index.kind_names import AUTO
 from pypi_assets.index.kinds import NoMemoryError
 from pypi_assets.index.models import ChangelogEvent
-from pypi_assets.index.urls import addresses_of, redact, shown_host
+from pypi_assets.index.urls import redact, shown_host
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.versions.build_need import Need
 from pypi_assets.setting_sources import read_variables
@@ -444,9 +443,10 @@ def query_last_serial(settings: Settings, followed: str | None) -> tuple[int | N
 
 def _other_index(settings: Settings, followed: str | None) -> str | None:
     """Return an error if the settings name another index than the catalog follows."""
-    url = redact(settings.index_url.rstrip("/") + "/")
-    known = {None, url, *(addresses_of(url) if settings.lister == AUTO else ())}
-    return None if followed in known else f"the catalog follows {followed}, not {url}: set PYPI_ASSETS_INDEX_URL back"
+    url = redact(index_url_of(settings, followed))
+    if followed in (None, url):
+        return None
+    return f"the catalog follows {followed}, not {url}: set PYPI_ASSETS_INDEX_URL back"
 
 
 def _first_event_after(settings: Settings, serial: int, followed: str | None) -> float | None:

@@ -60,7 +60,8 @@ def test_settings_error_is_expected() -> None:
     assert SettingsError is settings.SettingsError
 
 
-def test_install_command_uses_the_tool_of_the_environment() -> None:
+def test_install_command_uses_the_tool_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "distribution", lambda _: PathDistribution(tmp_path))  # an index provided it
     for prefix, begins in (
         ("/home/me/.local/share/uv/tools/pypi-assets", "uv tool install "),
         ("/home/me/.local/share/pipx/venvs/pypi-assets", "pipx install --force "),

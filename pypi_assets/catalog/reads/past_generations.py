@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, select
+from sqlalchemy import ColumnElement, Connection, exists, func, select
 
 from pypi_assets.catalog.database import at_a_time, insert_missing, sent_values
 from pypi_assets.catalog.reads.stored_contents import merged_details
@@ -25,6 +25,12 @@ from pypi_assets.distributions.installability import is_installable
 
 _FACTS = ("url", "size", "uploaded_at", "requires_python", "yanked_reason", "core_metadata_sha256", "first_seen_at")
 _READ = ("outcome", "error_kind", "error_text", "metadata_version", "extractor_version")
+
+
+PRESENT_REQUIRES_PYTHON = func.coalesce(
+    func.nullif(distributions.c.requires_python, ""), distribution_data.c.requires_python
+)
+"""The supported Python versions of a file's present content, as the index shows them, else as in the metadata."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,12 @@ from pypi_assets.catalog.database import Catalog, read_by_index, sent_values
 from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.followed import answered_at, follows_all
 from pypi_assets.catalog.publications.dump_rows import holds_at
-from pypi_assets.catalog.reads.past_generations import content_spans, contents_at, has_past_generations
+from pypi_assets.catalog.reads.past_generations import (
+    PRESENT_REQUIRES_PYTHON,
+    content_spans,
+    contents_at,
+    has_past_generations,
+)
 from pypi_assets.catalog.scopes.reading_rules import uploaded_time
 from pypi_assets.catalog.tables import (
     distribution_data,
@@ -65,7 +70,7 @@ def live_files(
                 live.c.start.label("live_since"),
                 yanked.c.start.label("yanked_since"),
                 distribution_data.c.outcome,
-                distribution_data.c.requires_python.label("read_requires_python"),
+                PRESENT_REQUIRES_PYTHON.label("present_requires_python"),
             )
             .select_from(live)
             .join(distributions, distributions.c.id == live.c.distribution_id)
@@ -89,7 +94,7 @@ def live_files(
         for row in connection.execution_options(yield_per=1_000).execute(query):
             then = past.get(row.id)
             facts = row._mapping if then is None else {**row._mapping, **then.facts, "sha256": then.sha256}
-            python = row.requires_python or row.read_requires_python if then is None else then.requires_python
+            python = row.present_requires_python if then is None else then.requires_python
             yield LiveFile(
                 filename=row.filename,
                 project=row.name,

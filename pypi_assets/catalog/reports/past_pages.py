@@ -17,7 +17,13 @@ from pypi_assets.catalog.ledger.range_ledger import complete_serial
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.observed.projects import QUARANTINED, CatalogProject, find_project
 from pypi_assets.catalog.publications.dump_rows import holds_at
-from pypi_assets.catalog.reads.past_generations import PastGeneration, contents_at, counts_later, has_past_generations
+from pypi_assets.catalog.reads.past_generations import (
+    PRESENT_REQUIRES_PYTHON,
+    PastGeneration,
+    contents_at,
+    counts_later,
+    has_past_generations,
+)
 from pypi_assets.catalog.reads.stored_contents import StoredContents, StoredLists
 from pypi_assets.catalog.reads.stored_json import from_json
 from pypi_assets.catalog.reports.past_statuses import YankedFile, last_serial_at, page_status_at, yank_reasons
@@ -99,9 +105,7 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
     "sha256": distributions.c.sha256,
     "size": distributions.c.size,
     "uploaded_at": distributions.c.uploaded_at,
-    "requires_python": func.coalesce(
-        func.nullif(distributions.c.requires_python, ""), distribution_data.c.requires_python
-    ),
+    "requires_python": PRESENT_REQUIRES_PYTHON,
     "core_metadata_sha256": distributions.c.core_metadata_sha256,
     "first_seen_at": distributions.c.first_seen_at,
     "outcome": distribution_data.c.outcome,

@@ -14,6 +14,7 @@ from pypi_assets.catalog.database import Catalog, at_a_time, bare_rows, read_by_
 from pypi_assets.catalog.observed.followed import answered_at
 from pypi_assets.catalog.publications.dump_rows import holds_at, requiring_releases, rows_at, stream_rows
 from pypi_assets.catalog.reads.past_generations import (
+    PRESENT_REQUIRES_PYTHON,
     PastGeneration,
     contents_at,
     counts_later,
@@ -181,8 +182,7 @@ class _LiveFileRow(NamedTuple):
     size: int | None
     uploaded_at: str | None
     first_seen_at: str | None
-    shown_requires_python: str | None
-    read_requires_python: str | None
+    requires_python: str | None
     is_yanked: bool
     outcome: str
     list_id: int | None
@@ -281,8 +281,7 @@ class PastReleases:
                 distributions.c.size,
                 distributions.c.uploaded_at,
                 distributions.c.first_seen_at,
-                distributions.c.requires_python.label("shown_requires_python"),
-                data.c.requires_python.label("read_requires_python"),
+                PRESENT_REQUIRES_PYTHON,
                 yanked.c.start.is_not(None),
                 data.c.outcome,
                 data.c.requires_dist_id,
@@ -314,7 +313,7 @@ def _file(project: PastProject, found: _LiveFileRow) -> dict[str, Any]:
         "size": found.size,
         "uploaded_at": found.uploaded_at,
         "first_seen_at": found.first_seen_at,
-        "requires_python": found.shown_requires_python or found.read_requires_python,
+        "requires_python": found.requires_python,
         "yanked": bool(found.is_yanked),
         "outcome": found.outcome,
         "requires_dist": None if found.list_id is None else _list(project.lists, found.list_id, found.list_content),
