@@ -6,6 +6,7 @@ from typing import Annotated, TypedDict, cast
 
 import pytest
 
+import pypi_assets.cli.leveldb  # noqa: F401 - its choices are the datasets that are registered when it is imported
 from pypi_assets.leveldbs.datasets.dataset import Change, Dataset
 from pypi_assets.leveldbs.datasets.registry import DATASETS
 from pypi_assets.leveldbs.format.leveldb_binding import Database
