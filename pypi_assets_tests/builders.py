@@ -9,6 +9,7 @@ import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 Content = bytes | str
@@ -19,6 +20,7 @@ TAR_COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "tgz": lambda data: gzip.compress(data, mtime=0),
     "tar.bz2": bz2.compress,
     "tar.xz": lzma.compress,
+    "tar.lzma": partial(lzma.compress, format=lzma.FORMAT_ALONE),
 }
 
 

@@ -104,13 +104,23 @@ def _parse_wheel(filename: str, stem: str, project: str | None) -> FilenameParts
         return FilenameParts(filename, DistributionKind.WHEEL, *_split_valid(stem, project))
     variant = parts.pop() if _has_variant(parts) else None
     *release, python, abi, platform = parts
-    build = None
-    if len(release) > 2 and is_digits(release[-1][:1]) and is_digits(release[-2][:1]):
-        build = release.pop()
+    build = release.pop() if _has_build(release, project) else None
     name, version = (
         (release[0] or None, release[1] or None) if len(release) == 2 else _split_valid("-".join(release), project)
     )
     return FilenameParts(filename, DistributionKind.WHEEL, name, version, build, python, abi, platform, variant)
+
+
+def _has_build(release: Sequence[str], project: str | None) -> bool:
+    """Check whether the last part is a build number: it and the version before it begin with a digit, or with `v`.
+
+    In `demo-v2-1.0`, `v2` belongs to the name if that is the name of the project.
+    """
+    if len(release) < 3 or not is_digits(release[-1][:1]):
+        return False
+    version = release[-2]
+    is_of_name = project is not None and _comparable("-".join(release[:-1])) == _comparable(project)
+    return is_digits(version[:1]) or (is_version(version) and not is_of_name)
 
 
 def _has_variant(parts: Sequence[str]) -> bool:

@@ -34,7 +34,7 @@ from pypi_assets.distributions.sources import (
     Spool,
     is_range_source,
 )
-from pypi_assets.distributions.tars import extract_tar
+from pypi_assets.distributions.tars import LZMA_START, extract_tar
 from pypi_assets.distributions.wheel_names import WheelNames
 from pypi_assets.distributions.zips import extract_zip
 
@@ -250,7 +250,7 @@ START_BYTES = 512
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _ZIP_END, _ZIP_END_BYTES = b"PK\x05\x06", 22
 _GZIP, _BZIP2, _XZ = "gzip", "bzip2", "xz"
-_COMPRESSIONS = {b"\x1f\x8b": _GZIP, b"BZh": _BZIP2, b"\xfd7zXZ\0": _XZ}
+_COMPRESSIONS = {b"\x1f\x8b": _GZIP, b"BZh": _BZIP2, b"\xfd7zXZ\0": _XZ, LZMA_START: _XZ}
 _UNREAD_COMPRESSIONS = {b"\x1f\x9d": "compress", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"Rar!": "rar"}
 _BY_NAME = {
     **dict.fromkeys((".tar.gz", ".tgz"), _GZIP),

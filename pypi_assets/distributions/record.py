@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-EXTRACTOR_VERSION = 12
+EXTRACTOR_VERSION = 13
 """The version of the rules, stored with each result. It is increased when the same bytes lead to another record."""
 SKIPS, FAILS, FAILS_LATE = "skips", "fails", "fails to install"
 AMBIGUOUS = "ambiguous archive:"

@@ -41,6 +41,10 @@ PIECE = 128 * 1024
 """The bytes read and returned at a time. They fit into the processor's cache, and larger pieces are not faster."""
 
 
+LZMA_START = b"]\0\0"
+"""How files in xz's older format begin, unless they were made with unusual parameters."""
+
+
 class _Decompressor(Protocol):
     """The common interface of the incremental decompressors of gzip, bz2 and lzma."""
 
@@ -57,11 +61,10 @@ _DECOMPRESSORS: dict[bytes, Callable[[], _Decompressor]] = {
     b"\x1f\x8b": partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP),
     b"BZh": bz2.BZ2Decompressor,
     b"\xfd7zXZ\0": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, LZMA_MEMORY_BYTES),
+    LZMA_START: partial(lzma.LZMADecompressor, lzma.FORMAT_ALONE, LZMA_MEMORY_BYTES),
 }
-_PROBLEMS = {
-    b"BZh": "OSError: Invalid data stream",
-    b"\xfd7zXZ\0": f"LZMAError: Corrupt input data, or more than {LZMA_MEMORY_BYTES // MIB} MiB needed",
-}
+_LZMA_PROBLEM = f"LZMAError: Corrupt input data, or more than {LZMA_MEMORY_BYTES // MIB} MiB needed"
+_PROBLEMS = {b"BZh": "OSError: Invalid data stream", b"\xfd7zXZ\0": _LZMA_PROBLEM, LZMA_START: _LZMA_PROBLEM}
 """The recorded error, in the words of Python 3.11."""
 _GZIP = b"\x1f\x8b"
 _ZEROS = f"{AMBIGUOUS} zeros follow a compressed part, where Python ends or fails, and others read on"
@@ -71,7 +74,7 @@ _MAGIC_BYTES = max(map(len, _DECOMPRESSORS))
 
 
 def inflated(source: SequentialSource, budget: Budget, notes: list[str]) -> Iterator[bytes]:
-    """Yield the content of `source`, decompressed if it begins like gzip, bzip2 or xz data.
+    """Yield the content of `source`, decompressed if it begins like gzip, bzip2, xz or lzma data.
 
     Compressed parts may follow each other, with zeros between them. All checksums are verified before the last piece is
     yielded. Bytes after the end are added to `notes`. Raise BrokenDataError, LimitExceededError and RangeSourceError.

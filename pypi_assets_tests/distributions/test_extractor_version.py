@@ -23,6 +23,7 @@ DIGESTS = {
     10: "1dcb887dd97761760268455580eeb2c6d2d524edbd5dc2995b8c32b6be25fc52",
     11: "37730f16fba615e3e1df752af758cbb6d54f495c831c3a6dccefedafc46f5a9f",
     12: "83b2686373e468680506f928ec3e9b31bbf69df6f2cb3f5a56aeb1b694c601e9",
+    13: "dcdb29f44c9897cb474e5f4fc87bf11758d8911eb3e348126f51c5b5ccf5e2ca",
 }
 """The digest of all records by version. Old digests stay, so that no version is used twice."""
 
@@ -252,6 +253,7 @@ def built(folder: Path) -> Iterator[Path]:
     yield make_sdist(folder, "demo-egg", "1.0", files=SOURCES | EGG_INFO | {"setup.py": "exec(x)"}, format="zip")
     files = SOURCES | {"pyproject.toml": "\n".join(line.strip() for line in FACTS.splitlines()), "setup.cfg": SETUP_CFG}
     yield make_sdist(folder, "demo-facts", "1.0", files=files, pkg_info=False)
+    yield make_sdist(folder, "demo-lzma", "1.0", format="tar.lzma")
     pyproject = _pyproject("hatchling", BACKENDS["hatchling"])
     hatch = SOURCES | {"pyproject.toml": pyproject, "hatch.toml": HATCH_TOML, ".gitignore": "deep.py\n"}
     yield make_sdist(folder, "demo-hatch", "1.0", files=hatch, pkg_info=False)

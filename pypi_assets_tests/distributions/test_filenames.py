@@ -17,12 +17,20 @@ from pypi_assets.distributions.record import FilenameParts
         ("Demo.Pkg-1.0rc1-py2.py3-none-any.whl", ("Demo.Pkg", "1.0rc1", None, "py2.py3", "none", "any")),
         ("a-b-1.0-py3-none-any.whl", ("a-b", "1.0", None, "py3", "none", "any")),
         ("a-b-1.0-1-py3-none-any.whl", ("a-b", "1.0", "1", "py3", "none", "any")),
+        ("demo-v1.2-10-py3-none-any.whl", ("demo", "v1.2", "10", "py3", "none", "any")),
+        ("demo-v1.2-py3-none-any.whl", ("demo", "v1.2", None, "py3", "none", "any")),
         ("demo-1.0.whl", ("demo", "1.0", None, None, None, None)),
         ("demo.whl", (None, None, None, None, None, None)),
     ],
 )
 def test_wheels(filename, expected):
     assert parse_filename(filename) == FilenameParts(filename, Kind.WHEEL, *expected)
+
+
+def test_project_decides_between_a_build_and_a_version_after_a_dash():
+    for project, expected in (("demo", ("demo", "v2", "1.0")), ("demo-v2", ("demo-v2", "1.0", None))):
+        parts = parse_filename("demo-v2-1.0-py3-none-any.whl", project)
+        assert (parts.project, parts.version, parts.build) == expected
 
 
 def test_variant_wheel_has_a_label_after_the_platform(subtests: pytest.Subtests):

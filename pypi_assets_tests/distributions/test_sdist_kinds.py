@@ -27,7 +27,13 @@ from pypi_assets_tests.distributions.backends.projects import files, source_tree
 
 TAR = tar_bytes({"demo-1.0/setup.py": ""}, format="tar")
 ZIP = zip_bytes({"demo-1.0/setup.py": ""})
-COMPRESSED = {"gzip": gzip.compress(TAR), "bzip2": bz2.compress(TAR), "xz": lzma.compress(TAR), "none": TAR}
+COMPRESSED = {
+    "gzip": gzip.compress(TAR),
+    "bzip2": bz2.compress(TAR),
+    "xz": lzma.compress(TAR),
+    "lzma": lzma.compress(TAR, format=lzma.FORMAT_ALONE),
+    "none": TAR,
+}
 
 
 def test_filename_determines_compression(subtests: pytest.Subtests):
@@ -36,10 +42,10 @@ def test_filename_determines_compression(subtests: pytest.Subtests):
         (".TGZ", {"gzip"}),
         (".tar.bz2", {"bzip2"}),
         (".tbz", {"bzip2"}),
-        (".tar.xz", {"xz"}),
-        (".txz", {"xz"}),
-        (".tlz", {"xz"}),
-        (".tar.lzma", {"xz"}),
+        (".tar.xz", {"xz", "lzma"}),
+        (".txz", {"xz", "lzma"}),
+        (".tlz", {"xz", "lzma"}),
+        (".tar.lzma", {"xz", "lzma"}),
         (".tar", set(COMPRESSED)),
         (".zip", set()),
     ]

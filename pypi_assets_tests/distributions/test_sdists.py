@@ -10,7 +10,7 @@ from pypi_assets_tests.builders import core_metadata, make_sdist, tar_bytes
 from pypi_assets_tests.distributions.made_extracts import extract_of
 
 
-@pytest.mark.parametrize("suffix", ["tar.gz", "tgz", "tar.bz2", "tar.xz", "tar", "zip"])
+@pytest.mark.parametrize("suffix", ["tar.gz", "tgz", "tar.bz2", "tar.xz", "tar.lzma", "tar", "zip"])
 def test_every_format(tmp_path, suffix):
     record = read_path(make_sdist(tmp_path, "demo", "1.0", format=suffix, requires_dist=["a"]))
     assert record.error is None
