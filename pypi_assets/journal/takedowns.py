@@ -172,9 +172,9 @@ def _is_of(takedown: Takedown, record: Record) -> bool:
 def _compares(takedown: Takedown, record: Record) -> bool:
     """Check whether a record of a release has facts of the takedown's file or release, as the new or the earlier one.
 
-    A file whose name has no version can belong to any release.
+    A file that the catalog does not have belongs to the release in its name, or without a version there, to any.
     """
-    version = takedown.version
+    version = takedown.version or takedown.release
     if version is None and takedown.filename is not None:
         version = parse_filename(takedown.filename, takedown.project).version
     return version is None or any(_same_version(record.get(name), version) for name in ("version", "against"))

@@ -78,6 +78,16 @@ class PlainJournal:
             self.snapshots = _by_id(rows(tables.snapshots))
             self.entries = read_entries(connection, self.snapshots)
             self.takedowns = sorted(rows(tables.journal_takedowns), key=lambda row: int(row["id"]))
+        for row in self.takedowns:
+            row["release"] = next(
+                (
+                    self.releases[file["release_id"]]["version"]
+                    for file in self.files.values()
+                    if file["filename"] == row["filename"]
+                    and self.projects[file["project_id"]]["normalized"] == row["project"]
+                ),
+                None,
+            )
 
     def lines(self, stream: str, serials: SerialRange) -> list[bytes]:
         """Return the lines of a stream for some serials."""
@@ -430,7 +440,8 @@ def _names(takedown: TableRow, record: PlainRecord) -> bool:
     if is_whole:
         return True
     if record["kind"] in {"release compared", "new provider"}:  # of two releases, or of one
-        wanted = takedown["version"] or parse_filename(takedown["filename"], takedown["project"]).version
+        wanted = takedown["version"] or takedown["release"]
+        wanted = wanted or parse_filename(takedown["filename"], takedown["project"]).version
         return wanted is None or any(_is_version(record.get(name), wanted, False) for name in ("version", "against"))
     files = [(record.get("filename"), record.get("version"))]
     if record["stream"] == "visits":

@@ -157,12 +157,13 @@ def test_redaction_without_a_match_is_rejected(arguments: dict[str, str]) -> Non
 
 
 def test_names_from_a_redacted_file_or_release_are_in_no_comparison(tmp_path: Path) -> None:
-    for number, named in enumerate(({"filename": "demo-10.0.tar.gz"}, {"version": "10"})):
+    cases = (("demo-10.0", {"filename": "demo-10.0.tar.gz"}), ("demo-10.0", {"version": "10"}))
+    for number, (stem, named) in enumerate((*cases, ("demo-9", {"filename": "demo-9.tar.gz"}))):
         storage, folder = open_storage("memory:///"), tmp_path / str(number)
         folder.mkdir()
         small = small_catalog(folder)
-        for serial, module in ((5, "early"), (10, "hidden"), (20, "shown")):
-            small.add(serial, "demo", f"{serial}.0", f"demo-{serial}.0.tar.gz", modules=(module,))
+        for serial, name, module in ((5, "demo-5.0", "early"), (10, stem, "hidden"), (20, "demo-20.0", "shown")):
+            small.add(serial, "demo", f"{serial}.0", f"{name}.tar.gz", modules=(module,))
             small.complete(serial)
         list(write_missing(small.catalog, storage))
         kinds = [one["kind"] for one in records(storage) if "hidden" in orjson.dumps(one).decode()]

@@ -20,7 +20,14 @@ from pypi_assets.catalog.ledger.serial_range import RangeError, SerialRange
 from pypi_assets.catalog.publications.written_segments import ChainedSegment, SegmentFile
 from pypi_assets.catalog.reads.forgotten_files import forget, hashes_of
 from pypi_assets.catalog.reads.kept_files import doom, lock_kept_files
-from pypi_assets.catalog.tables import journal_segments, journal_takedowns, serial_ranges
+from pypi_assets.catalog.tables import (
+    distributions,
+    journal_segments,
+    journal_takedowns,
+    projects,
+    releases,
+    serial_ranges,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Takedown:
     """A takedown of a `project` (normalized name), optionally only of a `version` or `filename`, or of a single record.
 
     A record is given by its `stream`, `serial` and `ordinal`. Times are unix seconds; `done_at` is None while a
-    published segment still has the data.
+    published segment still has the data. `release` is the version of the file's release, if the catalog has the file.
     """
 
     id: int
@@ -42,6 +49,7 @@ class Takedown:
     ordinal: int | None = None
     hides_name: bool = False
     done_at: float | None = None
+    release: str | None = None
 
 
 def add_takedown(catalog: Catalog, wanted: Takedown) -> Takedown:
@@ -53,7 +61,7 @@ def add_takedown(catalog: Catalog, wanted: Takedown) -> Takedown:
     def work(connection: Connection) -> Takedown:
         lock_kept_files(connection)
         lock_state(connection, exclusive=True)  # see `newest_takedown`
-        row = {name: getattr(wanted, name) for name in Takedown.__dataclass_fields__ if name != "id"}
+        row = {column.name: getattr(wanted, column.name) for column in journal_takedowns.c if column.name != "id"}
         row |= {"added_at": catalog.clock(), "done_at": None}
         new = insert(journal_takedowns).values(row).returning(journal_takedowns.c.id)
         added = Takedown(**row, id=connection.execute(new).scalar_one())
@@ -67,7 +75,13 @@ def add_takedown(catalog: Catalog, wanted: Takedown) -> Takedown:
 
 def all_takedowns(connection: Connection) -> list[Takedown]:
     """Return all takedowns, the oldest first."""
-    return [Takedown(*row) for row in connection.execute(select(journal_takedowns).order_by(journal_takedowns.c.id))]
+    c = journal_takedowns.c
+    files = select(projects.c.normalized, distributions.c.filename, releases.c.version)
+    files = files.select_from(distributions).join(projects)
+    of_release = files.join(releases, releases.c.id == distributions.c.release_id).subquery()
+    is_file = and_(of_release.c.normalized == c.project, of_release.c.filename == c.filename)
+    query = select(journal_takedowns, of_release.c.version).outerjoin(of_release, is_file).order_by(c.id)
+    return [Takedown(*row) for row in connection.execute(query)]
 
 
 def newest_takedown(connection: Connection) -> int:
