@@ -16,10 +16,10 @@ from pypi_assets.distributions.record import EXTRACTOR_VERSION
 from pypi_assets.settings import load_settings
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.cli.conftest import TwoVisits
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.prometheus import samples
 from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.waiting import until
 
 
 def test_audit_reports_drift(commands: Commands, index: ServedIndex) -> None:

@@ -11,11 +11,11 @@ from contextlib import closing
 import pytest
 
 from pypi_assets_tests.cli.commands import Commands
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.journal.hook_receiver import SECRET, Receiver, receiving
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.waiting import until
 
 
 @pytest.fixture

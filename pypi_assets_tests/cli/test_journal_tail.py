@@ -10,10 +10,10 @@ import pytest
 from pypi_assets.cli import journal_tail
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets_tests.cli.commands import Commands
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.forked import COMMAND_LINE, ForkedProgram
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.served_index import ServedIndex
+from pypi_assets_tests.waiting import until
 
 
 @pytest.fixture

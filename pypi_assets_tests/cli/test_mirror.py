@@ -26,7 +26,6 @@ from pypi_assets.storage.published import PUBLISHED
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.cli.commands import PROCESS, Commands
 from pypi_assets_tests.cli.test_imports import imported, libraries
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.written import flip_a_bit
 from pypi_assets_tests.mirror.conftest import Origin, assert_whole
 from pypi_assets_tests.mirror.conftest import changing_origin as changing_origin
@@ -34,6 +33,7 @@ from pypi_assets_tests.mirror.conftest import origin as origin
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.prometheus import samples
 from pypi_assets_tests.service.published import client_of
+from pypi_assets_tests.waiting import until
 
 PATHS = ("simple/", "simple/demo/", "v1/modules/yaml", "v1/projects/demo", "project/demo", "module/yaml")
 

@@ -35,8 +35,8 @@ from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming, drain
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.served_index import ServedIndex, live
+from pypi_assets_tests.waiting import until
 
 PROJECTS = 12
 

@@ -34,7 +34,6 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.published import PUBLISHED, part_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.forked import processes
 from pypi_assets_tests.leveldbs.upkeep_processes import (
     GRACE_S,
@@ -51,6 +50,7 @@ from pypi_assets_tests.leveldbs.upkeep_processes import (
 )
 from pypi_assets_tests.s3_server import BUCKET, s3_server
 from pypi_assets_tests.small_catalog import small_catalog
+from pypi_assets_tests.waiting import until
 
 TROUBLES = int(os.environ.get("SAFETY_TROUBLES", "10"))
 SEED = int(os.environ.get("SAFETY_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)

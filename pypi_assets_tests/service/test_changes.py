@@ -24,11 +24,11 @@ from pypi_assets.service import changes, published_changes, server
 from pypi_assets.service.published_changes import PublishedChanges
 from pypi_assets.storage.store import open_storage
 from pypi_assets_tests.environment import clear_settings
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.journal.written import records_of, write_streams
 from pypi_assets_tests.named import unnamed
 from pypi_assets_tests.service.drawn_journal import DrawnJournal, events_of, lines_of, raw_request, read_to_end
 from pypi_assets_tests.service.published import Client, Published
+from pypi_assets_tests.waiting import until
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from pypi_assets.service import middleware
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.service.published import Client, Published
+from pypi_assets_tests.waiting import until
 
 GET = b"GET /v1/modules/yaml HTTP/1.1\r\n"
 HOST = b"Host: service.test\r\n"

@@ -14,8 +14,8 @@ import pytest
 
 from pypi_assets.service import monitoring
 from pypi_assets.service.monitoring import FOLDER_VARIABLE, LOGGER, AccessLog
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.service.published import Client, Published
+from pypi_assets_tests.waiting import until
 
 _COUNT = """
 import sys

@@ -16,8 +16,8 @@ import requests
 from pypi_assets.service import server
 from pypi_assets.service.server import running
 from pypi_assets_tests.cli.commands import PROCESS
-from pypi_assets_tests.following.followers import until
 from pypi_assets_tests.service.published import Published
+from pypi_assets_tests.waiting import until
 
 PATH = "v1/modules/yaml"
 
