@@ -68,13 +68,14 @@ def export_parquet(
         dumps = cover(catalog)
         if not dumps.dumps:
             raise ParquetError("there is no full dump to export: run `pypi-assets dump full` first")
+        views = views or storage.exists(VIEWS)
+        if views:
+            require_duckdb()
         newest = newest_export(storage)
         if newest is not None and newest.has_dumps(dumps.dumps) and not force:
             _name_it(storage, newest, views=views)  # a killed export can have committed without it
             return ExportResult(newest, published=False)
         _require_pyarrow()
-        if views:
-            require_duckdb()
         read = cache(lambda dump: read_manifest(storage, dump.directory))
         report = renewing(held, progress)
         found = None if force else layers_to_keep(newest, dumps.dumps, lambda dump: read(dump).rows)
@@ -98,9 +99,9 @@ def export_parquet(
 
 
 def _name_it(storage: Storage, export: Export, *, views: bool) -> None:
-    """Let `latest.json`, and the views if there are any, name `export`."""
+    """Let `latest.json` and `views` name `export`."""
     write_latest(storage, export)
-    if views or storage.exists(VIEWS):
+    if views:
         write_views(storage, export)
 
 

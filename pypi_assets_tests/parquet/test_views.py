@@ -190,10 +190,17 @@ def test_views_are_written_only_when_wanted(catalog: Catalog, storage: Storage) 
 def test_error_without_duckdb_names_the_package_before_anything_is_written(
     catalog: Catalog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "duckdb", None)
+        with pytest.raises(ParquetError, match=naming("pypi-assets[views]")):
+            export_parquet(catalog, storage, views=True)
+    assert not any(storage.list("parquet"))
+    export_parquet(catalog, storage, views=True)
+    written = list(storage.list("parquet"))
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(ParquetError, match=naming("pypi-assets[views]")):
-        export_parquet(catalog, storage, views=True)
-    assert not any(storage.list("parquet"))
+        export_parquet(catalog, storage, force=True)  # it would leave the views behind
+    assert list(storage.list("parquet")) == written
 
 
 def test_views_of_a_remote_storage_name_its_urls_and_read_nothing(catalog: Catalog) -> None:
