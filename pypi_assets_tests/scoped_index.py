@@ -161,3 +161,15 @@ class ScopedFollower(Follower):
 
 def scoped(catalog: Catalog) -> ScopedFollower:
     return ScopedFollower(ScopedIndex(), catalog)
+
+
+def follow_scope(catalog: Catalog) -> None:
+    """Follow a scope of one project, which a later release brings another project into."""
+    scoped = ScopedFollower(ScopedIndex(), catalog)
+    scoped.index.upload("base", "1.0")
+    scoped.index.upload("root", "1.0")
+    scoped.start("root")
+    scoped.index.upload("root", "2.0", "base")
+    scoped.crawl()
+    scoped.index.record_event("root", None, "docupdate")
+    scoped.crawl()

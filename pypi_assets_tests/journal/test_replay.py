@@ -41,7 +41,7 @@ from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal, visited_statistics, visits_of
 from pypi_assets_tests.kills import run_and_kill
 from pypi_assets_tests.naming import naming
-from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
+from pypi_assets_tests.scoped_index import follow_scope
 
 HISTORIES = examples(2)
 INDEX_URL = "https://index.example.org/simple/"
@@ -278,14 +278,7 @@ def test_catalog_that_followed_lists_is_replayed_with_the_times_of_looks(followe
 
 @pytest.mark.nightly
 def test_scoped_catalog_is_replayed(catalog: Catalog, replayed: Catalog) -> None:
-    scoped = ScopedFollower(ScopedIndex(), catalog)
-    scoped.index.upload("base", "1.0")
-    scoped.index.upload("root", "1.0")
-    scoped.start("root")
-    scoped.index.upload("root", "2.0", "base")
-    scoped.crawl()
-    scoped.index.record_event("root", None, "docupdate")
-    scoped.crawl()
+    follow_scope(catalog)
     done = replay(journaled(catalog), replayed)
     require_equal(catalog, replayed, 0, done.through)
     with catalog.read() as ours, replayed.read() as theirs:

@@ -31,7 +31,7 @@ from pypi_assets_tests.journal.drawn_changes import draw_changes
 from pypi_assets_tests.journal.model_journal import follow_with_journal, stream_records
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.journal.plain_records import PlainJournal
-from pypi_assets_tests.scoped_index import ScopedFollower, ScopedIndex
+from pypi_assets_tests.scoped_index import follow_scope
 from pypi_assets_tests.small_catalog import small_catalog
 
 
@@ -162,15 +162,7 @@ def test_followed_histories_give_the_bytes_of_plain_records(catalog: Catalog) ->
 
 @pytest.mark.nightly
 def test_scoped_projects_give_the_bytes_of_plain_records(catalog: Catalog) -> None:
-    with draining_in_place():
-        scoped = ScopedFollower(ScopedIndex(), catalog)
-        scoped.index.upload("base", "1.0")
-        scoped.index.upload("root", "1.0")
-        scoped.start("root")
-        scoped.index.upload("root", "2.0", "base")
-        scoped.crawl()
-        scoped.index.record_event("root", None, "docupdate")
-        scoped.crawl()
+    follow_scope(catalog)
     assert '"followed":[[' in require_plain_bytes(catalog)
 
 
