@@ -198,7 +198,12 @@ def followed_index(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Se
     clear_settings(environment)
     keep_readers(environment)
     with served_index(folder / "served") as index:
-        for name, value in {"HOME": folder / "home", "INDEX_URL": index.url, "REQUEST_ATTEMPTS": 1}.items():
+        for name, value in {
+            "HOME": folder / "home",
+            "INDEX_URL": index.url,
+            "REQUEST_ATTEMPTS": 1,
+            "REVISIT_SHARE": 0,
+        }.items():
             environment.setenv(f"PYPI_ASSETS_{name}", str(value))
         yield index
 

@@ -4,13 +4,10 @@ answers equal the index, in whatever way ranges are split, ordered or repeated.
 `python -m pypi_assets_tests.crawl.model_scopes` tries 5,000.
 """
 
-import os
-import random
-
 import pytest
 
 from pypi_assets_tests.crawl.model_scopes import scratch_catalog, try_graph
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 
 GRAPHS = examples(40)
 
@@ -18,7 +15,7 @@ GRAPHS = examples(40)
 @pytest.mark.nightly
 def test_scopes_are_exact_for_random_graphs() -> None:
     """Each graph has a seed: `python -m pypi_assets_tests.crawl.model_scopes --first SEED --graphs 1`."""
-    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    first = first_seed()
     with scratch_catalog() as catalog:
         for seed in range(first, first + GRAPHS):
             failure = try_graph(catalog, seed, is_small=True)

@@ -3,9 +3,6 @@
 Their members can differ from those of the changelog, since requirements and removals between two lists have no order.
 """
 
-import os
-import random
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +15,7 @@ from pypi_assets_tests.crawl.compared_listers import compare_listers
 from pypi_assets_tests.crawl.followers import REFUSED, follower
 from pypi_assets_tests.crawl.model_scopes import scratch_catalog
 from pypi_assets_tests.crawl.model_steps import file_of
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 from pypi_assets_tests.scoped_index import WHEEL, ScopedFollower, ScopedIndex
 
 NAMES = ("root", "one", "two", "three")
@@ -99,5 +96,5 @@ def test_scope_has_true_answers_with_each_lister() -> None:
 
 @pytest.mark.nightly
 def test_scopes_of_drawn_histories_have_true_answers_with_each_lister() -> None:
-    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    first = first_seed()
     compare(first, examples(40))

@@ -1,7 +1,5 @@
 """A crawl by the list of projects alone differs from the truth only in the ways that the docs name."""
 
-import os
-import random
 from pathlib import Path
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from pypi_assets.devindex.history import History
 from pypi_assets_tests.crawl.listed_truth import KINDS, SEVERAL, STATES, compare, compare_recorded
 from pypi_assets_tests.devindex.test_contract import do_step, recording
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 
 
 def test_catalog_without_changelog_differs_only_in_documented_ways() -> None:
@@ -18,7 +16,7 @@ def test_catalog_without_changelog_differs_only_in_documented_ways() -> None:
 
 @pytest.mark.nightly
 def test_random_histories_without_changelog_show_the_usual_differences() -> None:
-    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    first = first_seed()
     total = compare(range(first, first + max(examples(100), 60)))
     rare = {SEVERAL}
     assert [kind for kind in KINDS if not total[kind] and kind not in rare] == [], f"first seed {first}"

@@ -3,8 +3,6 @@
 On PostgreSQL a tenth of the histories are tried. `make histories` tries 20,000 in several processes.
 """
 
-import os
-import random
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from pypi_assets_tests.crawl.model_following import follow
 from pypi_assets_tests.crawl.model_run import shortened, try_history
 from pypi_assets_tests.crawl.model_shrinking import shrink
 from pypi_assets_tests.crawl.model_steps import Operation, Step, draw_history
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 
 HISTORIES = examples(80)
 SHRINK_S = 120.0
@@ -22,7 +20,7 @@ SHRINK_S = 120.0
 
 def test_catalog_is_exact_for_random_histories(catalog: Catalog) -> None:
     """Each history has a seed: `python -m pypi_assets_tests.crawl.model_run --first SEED --histories 1`."""
-    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    first = first_seed()
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else max(HISTORIES // 10, 1))):
         failure = try_history(catalog, draw_history(seed), seed)
         assert failure is None, f"seed {seed}: {failure.kind}\n{shortened(catalog, failure, SHRINK_S)}"

@@ -5,22 +5,19 @@ One in 20 histories is tried on PostgreSQL. `python -m pypi_assets_tests.crawl.o
 processes.
 """
 
-import os
-import random
-
 import pytest
 
 from pypi_assets.catalog.database import Catalog
 from pypi_assets.index.observing import comparison, observed_index
 from pypi_assets_tests.crawl.model_following import _InPlace
 from pypi_assets_tests.crawl.observed_model import Observing, observe_history
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 
 HISTORIES = examples(40)
 
 
 def test_observed_catalog_is_exact_for_random_histories(catalog: Catalog) -> None:
-    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    first = first_seed()
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else max(HISTORIES // 20, 1))):
         try:
             observe_history(catalog, seed)

@@ -68,13 +68,10 @@ def test_range_waits_for_its_age_or_enough_events(index: ServedIndex, pipeline: 
 
 
 @pytest.fixture
-def patient(
-    index: ServedIndex, pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Pipeline]:
-    """Yield a pipeline with the default retries, a new file on the index, and ticks that wait for half a second."""
+def patient(index: ServedIndex, pipeline: Pipeline, tmp_path: Path) -> Iterator[Pipeline]:
+    """Yield a pipeline with the default retries, and a new file on the index."""
     pipeline.crawled()
     index.wheel("newcomer", "3.0")
-    monkeypatch.setattr(resources, "TICK_PATIENCE_S", 0.5)
     options = {"request_attempts": 4, "retry_pause_s": 60.0, "retry_deadline_s": 3_600.0}
     made = Pipeline(settings_for(index.url, tmp_path / "home", **options), pipeline.instance)
     yield made
@@ -94,11 +91,12 @@ def test_tick_does_not_wait_for_a_hanging_index(
     index: ServedIndex, patient: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hanging = index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
-    assert failing_tick(patient)
+    with monkeypatch.context() as patched:
+        patched.setattr(resources, "TICK_PATIENCE_S", 0.5)
+        assert failing_tick(patient)
     assert hanging.seen == 1
     index.faults = None
-    patient.resources.close()  # the next client waits as long as a busy machine needs
-    monkeypatch.setattr(resources, "TICK_PATIENCE_S", 60.0)
+    patient.resources.close()  # the next client has the usual patience
     assert len(patient.requested("new_serial_range")) == 1
 
 
@@ -114,17 +112,22 @@ def test_tick_does_not_wait_for_a_required_pause(index: ServedIndex, patient: Pi
     assert len(patient.requested("new_serial_range")) == 1
 
 
-def test_changelog_hanging_for_many_ticks_is_turned_off(index: ServedIndex, patient: Pipeline) -> None:
+def test_changelog_hanging_for_many_ticks_is_turned_off(
+    index: ServedIndex, patient: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index.faults = FaultPlan('[[fault]]\nkind = "hang"\non = ["changelog"]')
     catalog, started = patient.catalog, time.time()
     for patient.ahead_s in (0.0, 1_800.0, 3_500.0):
-        assert failing_tick(patient)
+        with monkeypatch.context() as patched:
+            patched.setattr(resources, "TICK_PATIENCE_S", 0.5)
+            assert failing_tick(patient)
         with catalog.read() as connection:
             trouble = changelog_trouble(connection, index.url)
         assert trouble is not None
         assert not trouble.is_off
         assert trouble.since == pytest.approx(started, abs=60.0)
     patient.ahead_s = 3_700.0
+    patient.resources.close()  # the next client has the usual patience
     assert len(patient.requested("new_serial_range")) == 1
     with catalog.read() as connection:
         assert ledger(connection)[-1].lister == SIMPLE

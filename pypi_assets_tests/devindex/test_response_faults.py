@@ -32,7 +32,7 @@ def test_truncated_body(two_projects: History) -> None:
 
 def test_slow_body_is_complete(two_projects: History) -> None:
     path, content = path_of(two_projects, WHEEL), content_of(two_projects, WHEEL)
-    with served(two_projects, fault("slow", bytes_per_second=len(content) * 2, on=["file"])) as client:
+    with served(two_projects, fault("slow", bytes_per_second=len(content) / 5, on=["file"])) as client:
         url = f"{client.url.removesuffix('/simple/')}{path}"
         with client.session.get(url, stream=True, timeout=60) as answer:
             first = answer.raw.read1(len(content))
@@ -43,7 +43,7 @@ def test_slow_body_is_complete(two_projects: History) -> None:
 def test_slow_body_ends_when_its_client_disconnects(two_projects: History) -> None:
     with served(two_projects, fault("slow", bytes_per_second=1, requests=[1])) as client:
         with client.session.get(f"{client.url}demo/", stream=True, timeout=60) as answer:
-            assert len(answer.raw.read1(100)) == 1
+            assert 0 < len(answer.raw.read1(100)) < 100
         assert client.get("/simple/demo/").status_code == 200
 
 

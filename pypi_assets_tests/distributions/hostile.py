@@ -875,6 +875,11 @@ def damaged(content: bytes, from_end: int) -> bytes:
     return content[:-from_end] + bytes([content[-from_end] ^ 0x55]) + content[len(content) - from_end + 1 :]
 
 
+def lzma_of(content: bytes) -> bytes:
+    """Compress in xz's older format, which has no checksums."""
+    return lzma.compress(content, lzma.FORMAT_ALONE, preset=0)
+
+
 XZ_BOMB_LIMITS = ReadLimits(ratio_free_bytes=32 * MIB)
 COMPRESSION_CASES = (
     Case("gzip: it is a zip", SDIST, lambda: zip_bytes({"demo-1.0/PKG-INFO": STATIC_PKG_INFO, "demo-1.0/demo.py": ""})),
@@ -882,7 +887,7 @@ COMPRESSION_CASES = (
     Case("gzip: it is xz", SDIST, lambda: lzma.compress(PLAIN_TAR)),
     Case("gzip: it is a plain tar", SDIST, lambda: PLAIN_TAR),
     Case("gzip: it is an html page", SDIST, lambda: b"<!doctype html>" * 200, CORRUPT),
-    Case("gzip: it is lzma alone", SDIST, lambda: lzma.compress(PLAIN_TAR, lzma.FORMAT_ALONE), CORRUPT),
+    Case("gzip: it is lzma", SDIST, lambda: lzma_of(PLAIN_TAR)),
     Case("compress: .tar.Z", "demo-1.0.tar.Z", lambda: b"\x1f\x9d\x90" + bytes(100), UNSUPPORTED),
     Case("zstd: .tar.gz", SDIST, lambda: b"\x28\xb5\x2f\xfd" + bytes(100), UNSUPPORTED),
     Case("7z: .zip", ZIP_SDIST, lambda: b"7z\xbc\xaf\x27\x1c" + bytes(100), UNSUPPORTED),
@@ -943,6 +948,10 @@ COMPRESSION_CASES = (
     ),
     Case("xz: cut", "demo-1.0.tar.xz", lambda: lzma.compress(PLAIN_TAR)[:-5], CORRUPT),
     Case("xz: damaged", "demo-1.0.tar.xz", lambda: damaged(lzma.compress(PLAIN_TAR), 60), CORRUPT),
+    Case("xz: it is lzma", "demo-1.0.tar.xz", lambda: lzma_of(PLAIN_TAR)),
+    Case("lzma: a bomb", "demo-1.0.tar.lzma", partial(compress_bomb, lzma_of), LIMIT, limits=XZ_BOMB_LIMITS),
+    Case("lzma: a dictionary of 1 GB", "demo-1.0.tar.lzma", lambda: b"]\0\0\0\x40" + lzma_of(PLAIN_TAR)[5:], CORRUPT),
+    Case("lzma: cut", "demo-1.0.tar.lzma", lambda: lzma_of(PLAIN_TAR)[:-5], CORRUPT),
 )
 
 

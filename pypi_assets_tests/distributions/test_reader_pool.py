@@ -625,7 +625,7 @@ def test_call_that_waits_for_a_reader_fails_on_close() -> None:
 
 
 def test_close_leaves_no_processes_and_descriptors(tmp_path: Path, started: list["subprocess.Popen[bytes]"]) -> None:
-    open_before = set(os.listdir("/dev/fd"))  # noqa: PTH208 - not a folder of files
+    opened = set(os.listdir("/dev/fd"))  # noqa: PTH208 - not a folder of files
     pool = ReaderPool(ReadLimits(), size=2)
     source, filename = far_wheel()
 
@@ -638,7 +638,7 @@ def test_close_leaves_no_processes_and_descriptors(tmp_path: Path, started: list
     with pytest.raises(RuntimeError, match="closed"):
         pool.read(source, filename)
     pool.close()
-    assert set(os.listdir("/dev/fd")) == open_before  # noqa: PTH208
+    assert set(os.listdir("/dev/fd")) <= opened  # noqa: PTH208 - servers of earlier tests can close theirs
 
 
 @pytest.mark.parametrize("executable", ["/bin/false", "/nonexistent/python"])

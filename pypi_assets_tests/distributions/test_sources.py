@@ -79,7 +79,7 @@ def test_spool_returns_its_content_and_leaves_no_descriptors():
         assert [spool.read_at(2, 4), spool.read_at(8, 5), spool.read_at(10, 1)] == [b"2345", b"89", b""]
         with pytest.raises(RangeSourceError):
             spool.read_at(-1, 1)
-    assert set(Path("/dev/fd").iterdir()) == opened
+    assert set(Path("/dev/fd").iterdir()) <= opened  # servers of earlier tests can close theirs
 
 
 def test_seekable_zip_is_a_range_source() -> None:

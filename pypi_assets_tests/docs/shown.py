@@ -273,6 +273,7 @@ def variables(tools: Path, folder: Path, url: str) -> dict[str, str]:
         "PYPI_ASSETS_HOME": str(folder / ".pypi-assets"),
         "PYPI_ASSETS_INDEX_URL": url,
         "PYPI_ASSETS_FOLLOW_INTERVAL_S": "1",
+        "PYPI_ASSETS_REVISIT_SHARE": "0",
     }
 
 

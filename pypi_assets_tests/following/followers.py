@@ -90,6 +90,7 @@ def start_process(index: ServedIndex, catalog: Catalog, folder: Path, **settings
         "MAX_CONNECTIONS": 2,
         "FOLLOW_INTERVAL_S": 0.5,
         "FOLLOW_LEVELDB_INTERVAL_S": 0.1,
+        "REVISIT_SHARE": 0,
         **settings,
     }
     environment = os.environ | {f"PYPI_ASSETS_{name}": str(value) for name, value in values.items()}

@@ -67,8 +67,9 @@ def test_work_stops_at_its_next_report(lanes: Lanes):
 
 
 def test_lane_that_does_not_stop_in_time_is_abandoned(lanes: Lanes):
-    release = threading.Event()
-    lanes.start("stuck", lambda: release.wait(60), lambda: None)
+    begun, release = threading.Event(), threading.Event()
+    lanes.start("stuck", lambda: begun.set() or release.wait(60), lambda: None)
+    assert begun.wait(60)
     lanes.stopping.set()
     assert not lanes.wait(0.05)
     release.set()

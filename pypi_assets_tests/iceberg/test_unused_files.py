@@ -23,11 +23,12 @@ from pypi_assets_tests.iceberg.tables import OPTIONS, rows_of, updated
 from pypi_assets_tests.small_catalog import SmallCatalog
 
 HOUR_S = 3600.0
-TODAY = datetime.now(UTC).date()
+NOW = datetime.now(UTC)
+"""The time of the newest events. It stays in its day if the tests last beyond midnight."""
 
 
 def add_event(catalog: Catalog, serial: int, days_ago: int) -> None:
-    at = datetime.now(UTC) - timedelta(days=days_ago)
+    at = NOW - timedelta(days=days_ago)
     with catalog.write() as connection:
         project = connection.scalar(select(projects.c.id).limit(1))
         row = {"serial": serial, "project_id": project, "name": "Demo.Pkg", "action": "create", "kind": 0}
@@ -62,8 +63,8 @@ def state(catalog: Catalog, storage: Storage) -> tuple[list[int | None], set[str
 def test_snapshots_expire_after_the_grace_time_except_the_last_of_each_day(
     small: SmallCatalog, storage: Storage
 ) -> None:
-    earlier = (TODAY - timedelta(days=3)).isoformat()
-    everything = [100, 150, 200], {"serial-100", "serial-150", "serial-200", earlier, TODAY.isoformat()}
+    days = [(NOW - timedelta(days=days)).date().isoformat() for days in (3, 0)]
+    everything = [100, 150, 200], {"serial-100", "serial-150", "serial-200", *days}
     assert state(small.catalog, storage) == everything
     assert list(chain(small.catalog, storage, 23, 30).clean_tables()) == []
     assert state(small.catalog, storage) == everything
@@ -78,7 +79,7 @@ def test_snapshots_expire_after_the_grace_time_except_the_last_of_each_day(
         for tag in ("serial-150", "serial-200"):
             rows_of(small.catalog, storage, name, tag)
     list(chain(small.catalog, storage, 25, 1).clean_tables())
-    assert state(small.catalog, storage) == ([200], {"serial-200", TODAY.isoformat()})
+    assert state(small.catalog, storage) == ([200], {"serial-200", NOW.date().isoformat()})
     assert len(rows_of(small.catalog, storage, FILES)) == 5
     add_range(small, storage, 200)
     assert updated(small.catalog, storage).added == dict.fromkeys(TABLES, 1)

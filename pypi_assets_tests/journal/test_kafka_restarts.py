@@ -13,6 +13,7 @@ from pypi_assets.journal import kafka
 from pypi_assets.journal.cursors import Cursor
 from pypi_assets.journal.kafka import CONSUMER, KafkaPublisher, KafkaTransientError, open_producer
 from pypi_assets.storage.store import Storage
+from pypi_assets_tests.examples import first_seed
 from pypi_assets_tests.journal.test_kafka import lines_of, made_journal, place, received
 from pypi_assets_tests.kafka_cluster import MockCluster
 
@@ -96,7 +97,9 @@ def test_waiting_messages_are_dropped_together_if_no_broker_answers(sqlite_catal
 
 @pytest.mark.parametrize("restarts", [2, pytest.param(12, marks=pytest.mark.nightly)])
 def test_restarting_brokers_repeat_but_never_lose_records(restarts: int, sqlite_catalog: Catalog, storage: Storage):
-    lines, messages = publish_while_brokers_restart(sqlite_catalog, storage, "restarted", random.Random(), restarts)
+    lines, messages = publish_while_brokers_restart(
+        sqlite_catalog, storage, "restarted", random.Random(first_seed()), restarts
+    )
     assert {message.value() for message in messages} == set(lines)
     first_seen = defaultdict(dict)
     for message in messages:

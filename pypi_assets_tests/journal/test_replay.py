@@ -1,6 +1,5 @@
 """A catalog that was replayed from a journal gives the same answers as the catalog that wrote it."""
 
-import os
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -35,7 +34,7 @@ from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, ad
 from pypi_assets_tests.crawl.model_following import Following, draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
 from pypi_assets_tests.databases import sqlite_database
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 from pypi_assets_tests.journal.model_journal import follow_with_journal
 from pypi_assets_tests.journal.overwritten import follow_overwritten
 from pypi_assets_tests.journal.replayed import answers_at, histories, require_equal, visited_statistics, visits_of
@@ -115,7 +114,7 @@ def test_random_histories_are_replayed(catalog: Catalog, replayed: Catalog) -> N
 
     The replay pauses in the middle. Later changes of the past have another epoch.
     """
-    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    first = first_seed()
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else 1)):
         try:
             require_replayed(catalog, replayed, seed)

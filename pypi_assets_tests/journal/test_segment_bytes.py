@@ -26,7 +26,7 @@ from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, ad
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
 from pypi_assets_tests.databases import sqlite_database
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 from pypi_assets_tests.journal.drawn_changes import draw_changes
 from pypi_assets_tests.journal.model_journal import follow_with_journal, stream_records
 from pypi_assets_tests.journal.overwritten import follow_overwritten
@@ -88,7 +88,7 @@ def test_drawn_changes_give_the_bytes_of_plain_records(
 
 @pytest.mark.nightly
 def test_many_drawn_changes_give_the_bytes_of_plain_records(tmp_path: Path) -> None:
-    first = random.SystemRandom().randrange(2**32)
+    first = first_seed()
     for seed in range(first, first + examples(5)):
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -151,7 +151,7 @@ def test_file_with_two_changes_at_a_serial_has_one_content(tmp_path: Path) -> No
 
 @pytest.mark.nightly
 def test_followed_histories_give_the_bytes_of_plain_records(catalog: Catalog) -> None:
-    first = random.SystemRandom().randrange(2**32)
+    first = first_seed()
     for seed in range(first, first + (examples(3) if catalog.is_sqlite else 1)):
         try:
             followed = follow_with_journal(catalog, draw_history(seed)).catalog

@@ -15,7 +15,7 @@ from pypi_assets.storage.store import Storage
 from pypi_assets_tests.journal.written import records_of
 from pypi_assets_tests.small_catalog import SmallCatalog, small_catalog
 
-LATER = time.time() + 3600
+LATER = time.time() + 24 * 3600
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from pypi_assets.lookup.latest import open_latest
 from pypi_assets.storage.published import PUBLISHED, part_path
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets.upkeep.deletion import clean_versions_and_dumps
+from pypi_assets_tests.examples import first_seed
 from pypi_assets_tests.forked import processes
 from pypi_assets_tests.leveldbs.upkeep_processes import (
     GRACE_S,
@@ -53,7 +54,7 @@ from pypi_assets_tests.small_catalog import small_catalog
 from pypi_assets_tests.waiting import until
 
 TROUBLES = int(os.environ.get("SAFETY_TROUBLES", "10"))
-SEED = int(os.environ.get("SAFETY_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+SEED = int(os.environ.get("SAFETY_SEED", first_seed()))
 KILLED = [name for name in PROGRAMS if name not in {"read_on", "verify_versions"}]
 MOST_PACE_S = 2.0  # a slow machine kills them less often
 DAY_S = 24 * 3600.0

@@ -13,7 +13,7 @@ from pypi_assets.mirror.mirror_state import mirror_status
 from pypi_assets.mirror.past_catalog import Past
 from pypi_assets.storage.store import Storage, open_storage
 from pypi_assets_tests.databases import sqlite_database
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 from pypi_assets_tests.forked import ForkedProgram
 from pypi_assets_tests.journal.replayed import histories, require_equal
 from pypi_assets_tests.mirror.conftest import DAY_S, Mirrors, Origin, assert_whole, contents
@@ -95,7 +95,7 @@ def test_mirror_killed_at_drawn_steps_ends_equal_to_its_source(
 ) -> None:
     storage = mirrors.storage("mirror")
     url = sqlite_database(tmp_path / "mirror.sqlite")
-    draw = random.Random()
+    draw = random.Random(first_seed())
     follow_killed(changing_origin, storage, url, draw, 4)
     changing_origin.publish()
     follow_killed(changing_origin, storage, url, draw, 2)

@@ -89,7 +89,7 @@ def gate() -> Iterator[threading.Event]:
 
 def test_slow_call_blocks_no_other_and_times_out(gate: threading.Event):
     async def run() -> None:
-        own, begun = Threads(timeout_s=0.5), threading.Event()
+        own, begun = Threads(timeout_s=3.0), threading.Event()
         slow = asyncio.ensure_future(own.run(lambda: (begun.set(), gate.wait())))
         assert await own.run(lambda: "quick") == "quick"
         assert await own.run_part(max, 3, 4) == 4
@@ -109,7 +109,7 @@ def test_timed_out_calls_hold_their_threads_and_expired_waiters_do_not_run(gate:
     count, begun = service_module._THREADS, []
 
     async def run() -> None:
-        own = Threads(timeout_s=0.3)
+        own = Threads(timeout_s=3.0)
         slow = [own.run(lambda: (begun.append(1), gate.wait())) for _ in range(count)]
         for result in await asyncio.gather(*slow, own.run(lambda: begun.append(2)), return_exceptions=True):
             assert isinstance(result, TimeoutError)

@@ -1,6 +1,5 @@
 """Journal records are complete, do not depend on how serials are split into ranges, and name their cause."""
 
-import os
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -22,7 +21,7 @@ from pypi_assets_tests.crawl.followers import REFUSED, Follower, SilentIndex, ad
 from pypi_assets_tests.crawl.model_dumps import full_dump_of
 from pypi_assets_tests.crawl.model_following import draining_in_place
 from pypi_assets_tests.crawl.model_steps import draw_history
-from pypi_assets_tests.examples import examples
+from pypi_assets_tests.examples import examples, first_seed
 from pypi_assets_tests.journal.model_journal import (
     JournalReader,
     compared,
@@ -58,7 +57,7 @@ def of_files(records: list[Record], *names: str) -> list[tuple[Any, ...]]:
 @pytest.mark.nightly
 def test_journal_has_the_rows_of_dumps(catalog: Catalog) -> None:
     """The last observed record of a file and its last content record give its row in the dumps."""
-    first = 0 if "CI" in os.environ else random.SystemRandom().randrange(2**32)
+    first = first_seed()
     for seed in range(first, first + (HISTORIES if catalog.is_sqlite else 1)):
         try:
             follow_with_journal(catalog, draw_history(seed))

@@ -70,7 +70,9 @@ def test_recently_changed_page_is_requested_unconditionally(index: ServedPages, 
     for age_s, is_kept in ((0, False), (1, False), (-5, False), (10, True), (86_400, True)):
 
         def answer(_path: str, age_s: int = age_s) -> Answer:  # the age counts from the answer, however late it is
-            return 200, {"Content-Type": HTML, "Last-Modified": formatdate(time.time() - age_s, usegmt=True)}, body
+            now = time.time()
+            dates = {"Date": formatdate(now, usegmt=True), "Last-Modified": formatdate(now - age_s, usegmt=True)}
+            return 200, {"Content-Type": HTML, **dates}, body
 
         index.answers = answer
         assert (shown(source).validators != NO_VALIDATORS) == is_kept, age_s
