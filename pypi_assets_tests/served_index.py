@@ -2,9 +2,10 @@
 
 import atexit
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from itertools import count
@@ -156,6 +157,15 @@ class ServedIndex:
             "retry_deadline_s": 0.05,
         }
         return Crawler(**(settings | options))  # type: ignore[arg-type]
+
+    def sleeping_crawler(self, catalog: Catalog, **options: object) -> Crawler:
+        """Return a crawler whose time passes only while it sleeps."""
+        now = [time.time()]
+
+        def sleep(seconds: float) -> None:
+            now[0] += seconds
+
+        return self.crawler(replace(catalog, clock=lambda: now[0]), sleep=sleep, **options)
 
 
 class _KeptReaders(ReaderPool):

@@ -1,8 +1,5 @@
 """Rule 4 for retries: failed requests are retried, but not before the index allows it, and not after the deadline."""
 
-import time
-from dataclasses import replace
-
 import pytest
 from starlette.responses import PlainTextResponse
 
@@ -21,7 +18,7 @@ from pypi_assets_tests.served_index import ServedIndex, live
 
 def test_temporary_failure_is_retried(index: ServedIndex, catalog: Catalog):
     reported: list[Progress] = []
-    crawler = index.crawler(catalog, retry_pause_s=1.0, retry_deadline_s=60, report=reported.append)
+    crawler = index.sleeping_crawler(catalog, retry_pause_s=1.0, retry_deadline_s=60, report=reported.append)
     wheel = index.wheel("one", "1.0")
     index.faults = fail("/simple/one/", times=1)
     crawl_full(crawler)
@@ -39,22 +36,17 @@ def test_temporary_failure_is_retried(index: ServedIndex, catalog: Catalog):
 @pytest.mark.parametrize("path", ["/simple/one/", "/one-1.0-"])
 def test_retry_waits_until_the_index_allows_it(index: ServedIndex, catalog: Catalog, path: str):
     index.wheel("one", "1.0")
-    now = time.time()
+    crawler = index.sleeping_crawler(catalog, retry_deadline_s=5_000)
     requested_at = []
-
-    def pass_time(seconds: float) -> None:
-        nonlocal now
-        now += seconds
 
     def answer(request):
         if path not in request.url.path:
             return None
-        requested_at.append(now)
+        requested_at.append(crawler.catalog.clock())
         return PlainTextResponse("later", 503, {"Retry-After": "1000"}) if len(requested_at) == 1 else None
 
     index.faults = answer
-    in_time = replace(catalog, clock=lambda: now)
-    result = crawl_full(index.crawler(in_time, sleep=pass_time, retry_deadline_s=5_000))
+    result = crawl_full(crawler)
     assert result.reads.data == 1
     assert [at - requested_at[0] >= 1_000 for at in requested_at] == [False, True]
 

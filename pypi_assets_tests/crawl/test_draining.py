@@ -31,7 +31,6 @@ from pypi_assets.catalog.work import visit_queue as visit_queue_module
 from pypi_assets.catalog.work.read_queue import ABANDONED
 from pypi_assets.catalog.work.visit_queue import VisitTask
 from pypi_assets.crawl import visiting
-from pypi_assets.crawl.crawler import Crawler
 from pypi_assets.crawl.draining import claiming, drain
 from pypi_assets.crawl.full_crawl import crawl_full
 from pypi_assets.crawl.incremental_crawl import crawl_incremental
@@ -178,19 +177,9 @@ def test_other_processes_finish_the_work_of_a_killed_one(index: ServedIndex, cat
     assert_nothing_is_left(catalog)
 
 
-def passing_while_asleep(index: ServedIndex, catalog: Catalog) -> Crawler:
-    """Return a crawler whose time passes only while it sleeps, so that no claim ends during its work."""
-    now = [time.time()]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    return index.crawler(replace(catalog, clock=lambda: now[0]), sleep=sleep)
-
-
 def test_worker_waits_for_claimed_work_and_takes_over_abandoned_work(index: ServedIndex, catalog: Catalog):
     index.wheel("one", "1.0")
-    crawler = passing_while_asleep(index, catalog)
+    crawler = index.sleeping_crawler(catalog)  # no claim ends during its work
     index.faults = lambda request: claim_for_another() if "/simple/one" in request.url.path else None
 
     def claim_for_another() -> None:
@@ -207,7 +196,7 @@ def test_worker_waits_for_claimed_work_and_takes_over_abandoned_work(index: Serv
 
 def test_read_lost_to_another_worker_is_dropped_and_counted(index: ServedIndex, catalog: Catalog):
     wheel = index.wheel("one", "1.0")
-    crawler = passing_while_asleep(index, catalog)
+    crawler = index.sleeping_crawler(catalog)  # no claim ends during its work
 
     def claim_for_another() -> None:
         index.faults = None

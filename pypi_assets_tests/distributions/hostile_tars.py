@@ -493,9 +493,7 @@ KIND_CASES = (
     TarCase("kinds: xz, named .tar.xz", SAME, lambda: lzma.compress(PLAIN), "demo-1.0.tar.xz"),
     TarCase("kinds: xz, named .txz", SAME, lambda: lzma.compress(PLAIN), "demo-1.0.txz"),
     TarCase("kinds: bzip2, named .TBZ", SAME, lambda: bz2.compress(PLAIN), "demo-1.0.TBZ"),
-    TarCase(
-        "kinds: lzma, named .tar.lzma", SAME, lambda: lzma.compress(PLAIN, lzma.FORMAT_ALONE), "demo-1.0.tar.lzma"
-    ),
+    TarCase("kinds: lzma, named .tar.lzma", SAME, lambda: lzma.compress(PLAIN, lzma.FORMAT_ALONE), "demo-1.0.tar.lzma"),
     TarCase("kinds: gzip twice", ERROR, lambda: gzip.compress(tar())),
     TarCase("kinds: two gzip members", SAME, lambda: gzip.compress(PLAIN[:700]) + gzip.compress(PLAIN[700:])),
     TarCase(
