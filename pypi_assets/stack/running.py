@@ -29,6 +29,8 @@ _LOOK_EVERY_S = 0.5
 _STOP_LOOK_EVERY_S = 0.2
 _PORT_FREE_WITHIN_S = 15.0
 """How long the programs of a killed supervisord may take to end."""
+_SOCKET_GONE_WITHIN_S = 3.0
+"""How long an ending supervisord may take from its last answer to its end."""
 _LONGEST_PAUSE_S = 60.0
 _CALM_S = 60.0
 """A supervisord that has run for this long is restarted after the shortest pause."""
@@ -180,8 +182,11 @@ class Keeper:
     def _has_ended_in_order(self) -> bool:
         if self._child is not None:
             return self._child.returncode == 0
-        self.stopping.wait(_LOOK_EVERY_S)
-        return not self.layout.supervisor_socket.exists()  # supervisord deletes its socket last
+        until = time.monotonic() + _SOCKET_GONE_WITHIN_S
+        while self.layout.supervisor_socket.exists():  # supervisord deletes it last
+            if time.monotonic() > until or self.stopping.wait(_STOP_LOOK_EVERY_S):
+                return False
+        return True
 
     def stop(self) -> None:
         """Stop all programs, and return when supervisord has ended."""
