@@ -16,7 +16,7 @@ from pypi_assets_tests.service.published import Published
 from pypi_assets_tests.service.test_server import served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def clients(published: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Client]]:
     """Yield a client of each kind of location, by kind. `http` is a process of `pypi-assets serve`."""
     with pytest.MonkeyPatch.context() as environment, ExitStack() as stack:
