@@ -193,7 +193,10 @@ def test_overwritten_file_is_the_next_generation(
         [past] = past_generations_of(connection, project.id)
         history = read_history(connection, project)
     kinds = [entry.kind for entry in history if entry.serial == ranged.serials.end]
-    [added] = [entry for entry in history if entry.serial == ranged.serials.end and entry.kind == "add file"]
+    [found, added] = [entry for entry in history if entry.kind == "add file" and name in entry.filenames]
+    assert found.not_before is None
+    assert found.text != added.text  # nobody saw the first upload
+    assert added.serial == ranged.serials.end
     assert added.at is not None
     assert added.not_before is not None
     assert added.not_before <= added.at + 1  # whose fraction is truncated

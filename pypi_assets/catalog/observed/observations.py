@@ -193,13 +193,14 @@ def counted_serial(connection: Connection, instance: str) -> int:
     return int(read_lister_state(connection, PAGES, instance).content.get("serial", 0))
 
 
-def seen_without(connection: Connection, serials: Collection[int]) -> dict[int, float]:
+def seen_without(connection: Connection, serials: Collection[int]) -> dict[int, float | None]:
     """Return, by the serial of an observed event, when its project was last seen without the change (unix seconds).
 
-    So the change happened after this time, and before the time of the event.
+    So the change happened after this time, and before the time of the event. None stands for the first look at a
+    project, which finds what has been there for an unknown time.
     """
     c = observed_events.c
-    query = select(c.serial, c.not_before).where(c.not_before.is_not(None))
+    query = select(c.serial, c.not_before)
     return {
         serial: at
         for chunk in at_a_time(sorted(serials))

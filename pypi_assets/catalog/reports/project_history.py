@@ -5,7 +5,7 @@ A history has events, changes without an event, and visits. `build_history` is a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any, TypedDict
@@ -115,13 +115,15 @@ def build_history(
     logged: Iterable[LoggedChange],
     files: Sequence[FileLife],
     visits: Sequence[PastVisit],
+    found: Collection[int] = (),
 ) -> list[HistoryItem]:
     """Return the history in order of serial: at each serial its event, then changes without events, then visits.
 
-    `events` are in order of serial, `visits` in order of their beginning. A visit is placed at the serial up to which
-    events were stored when its page was judged. A visit that saw no page is placed with the next visit that did, or at
-    the end. Intervals that begin or end at the serial of an event belong to the event, unless the event changes no
-    files or the log has only another cause.
+    `events` are in order of serial, `visits` in order of their beginning. `found` are the serials of events for what
+    was there at the first look at the project. A visit is placed at the serial up to which events were stored when its
+    page was judged. A visit that saw no page is placed with the next visit that did, or at the end. Intervals that
+    begin or end at the serial of an event belong to the event, unless the event changes no files or the log has only
+    another cause.
     """
     causes: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
     for change in logged:
@@ -132,7 +134,7 @@ def build_history(
         cause = _cause(causes.get((serial, filename), set()), kinds.get(serial))
         touched[serial, cause][what].append(filename)
     entries = [
-        *_event_entries(events, {file.filename: file for file in files}, touched),
+        *_event_entries(events, {file.filename: file for file in files}, touched, found),
         *_change_entries(causes, touched, {event.serial: event.timestamp for event in events}),
     ]
     entries += _visit_entries(visits, max((entry.serial for entry in entries), default=0))
@@ -156,20 +158,22 @@ def read_history(connection: Connection, project: CatalogProject) -> list[Histor
         .join(distributions, distributions.c.id == changes.c.distribution_id)
         .where(distributions.c.project_id == project.id)
     )
+    stored = events_by_project(connection, ids)[project.id]
+    without = seen_without(connection, {event.serial for event in stored})
     entries = build_history(
-        events_by_project(connection, ids)[project.id],
+        stored,
         [LoggedChange(serial, filename, cause) for serial, filename, cause in logged],
         [
             FileLife(row.filename, row.outcome, row.error_kind, live.get(row.id, ()), yanked.get(row.id, ()))
             for row in files
         ],
         past_visits(connection, project),
+        {serial for serial, at in without.items() if at is None},
     )
     complete = complete_serial(connection)
     known = epochs_of(connection, {entry.serial for entry in entries if entry.serial <= complete})
-    without = seen_without(connection, {entry.serial for entry in entries})
     listed = listed_times(connection, {(project.id, entry.serial) for entry in entries if entry.kind == LISTED})
-    found = []
+    history = []
     for entry in entries:
         entry = replace(entry, epoch=known.get(entry.serial))
         if entry.kind == LISTED and (times := listed.get((project.id, entry.serial))) is not None:
@@ -177,8 +181,8 @@ def read_history(connection: Connection, project: CatalogProject) -> list[Histor
             entry = replace(entry, at=times.at, not_before=times.not_before, possible_kinds=kinds)
         elif entry.kind != VISIT and entry.at is not None:
             entry = replace(entry, not_before=without.get(entry.serial))
-        found.append(entry)
-    return found
+        history.append(entry)
+    return history
 
 
 def _boundaries(files: Iterable[FileLife]) -> Iterator[tuple[int, str, str]]:
@@ -204,7 +208,7 @@ def _cause(causes: set[str], event: Action | None) -> str:
 
 
 def _event_entries(
-    events: Iterable[ChangelogEvent], files: Mapping[str, FileLife], touched: _Touched
+    events: Iterable[ChangelogEvent], files: Mapping[str, FileLife], touched: _Touched, found: Collection[int]
 ) -> Iterator[HistoryItem]:
     was_removed = False
     for event in events:
@@ -215,7 +219,7 @@ def _event_entries(
             event.serial,
             event.timestamp,
             kind.value,
-            describe_event(event, change, was_removed),
+            describe_event(event, change, was_removed, is_found=event.serial in found),
             event.version,
             () if change.filename is None else (change.filename,),
             outcome=None if file is None else file.outcome,
@@ -226,10 +230,17 @@ def _event_entries(
             was_removed = kind == Action.REMOVE_PROJECT
 
 
-def describe_event(event: ChangelogEvent, change: FileChange, was_removed: bool = False) -> str:
-    """Describe an event in words. `was_removed`: the project had been removed before it."""
+def describe_event(
+    event: ChangelogEvent, change: FileChange, was_removed: bool = False, *, is_found: bool = False
+) -> str:
+    """Describe an event in words.
+
+    `was_removed`: the project had been removed before it. `is_found`: a first look found what the event adds.
+    """
     release = f"release {event.version}"
     match change.action:
+        case Action.ADD_FILE | Action.CREATE_PROJECT if is_found:
+            return f"{change.filename or event.name} first seen"
         case Action.ADD_FILE:
             return f"{change.filename} uploaded{', to a project that had been removed' if was_removed else ''}"
         case Action.REMOVE_FILE:
