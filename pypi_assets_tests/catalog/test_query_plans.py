@@ -31,6 +31,7 @@ from pypi_assets.catalog.publications.dump_rows import (
     requiring_releases,
     shard_at,
 )
+from pypi_assets.catalog.publications.journal_segments import all_takedowns
 from pypi_assets.catalog.reads.stored_extracts import records_older_than
 from pypi_assets.catalog.reports.catalog_status import about_known, read_followed, work_done
 from pypi_assets.catalog.reports.failures import failed_reads_of_range
@@ -189,6 +190,7 @@ def test_statements_per_project_or_range_use_an_index(catalog: Catalog, tmp_path
             list(live_files(catalog, project="project1"))
             with catalog.read() as connection:
                 assert failed_reads_of_range(connection, result.serials, 50)
+                assert all_takedowns(connection) == []
             with catalog.read() as connection:
                 project = find_project(connection, "project1")
                 assert project

@@ -76,11 +76,15 @@ def add_takedown(catalog: Catalog, wanted: Takedown) -> Takedown:
 def all_takedowns(connection: Connection) -> list[Takedown]:
     """Return all takedowns, the oldest first."""
     c = journal_takedowns.c
-    files = select(projects.c.normalized, distributions.c.filename, releases.c.version)
-    files = files.select_from(distributions).join(projects)
-    of_release = files.join(releases, releases.c.id == distributions.c.release_id).subquery()
-    is_file = and_(of_release.c.normalized == c.project, of_release.c.filename == c.filename)
-    query = select(journal_takedowns, of_release.c.version).outerjoin(of_release, is_file).order_by(c.id)
+    query = (
+        select(journal_takedowns, releases.c.version)
+        .outerjoin(projects, projects.c.normalized == c.project)
+        .outerjoin(
+            distributions, and_(distributions.c.project_id == projects.c.id, distributions.c.filename == c.filename)
+        )
+        .outerjoin(releases, releases.c.id == distributions.c.release_id)
+        .order_by(c.id)
+    )
     return [Takedown(*row) for row in connection.execute(query)]
 
 
