@@ -96,5 +96,4 @@ def test_scope_has_true_answers_with_each_lister() -> None:
 
 @pytest.mark.nightly
 def test_scopes_of_drawn_histories_have_true_answers_with_each_lister() -> None:
-    first = first_seed()
-    compare(first, examples(40))
+    compare(first_seed(), examples(40))
